@@ -1,6 +1,6 @@
-"""Checks of options: a choice, a flag, a count, a finite number.
+"""Check options: a choice, a flag, a count, a finite number.
 
-Each framework checks its own arrays.
+The modules of each framework check their own arrays.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counts of the weights that a threshold on log alpha keeps."""
+"""Count the weights that a threshold on log alpha keeps."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from .._errors import real_number
 
 THRESHOLD = 3.0
-"""Molchanov et al. (2017), section 5: a dropout rate alpha/(1 + alpha) of 95 %."""
+"""From Molchanov et al. (2017), section 5: a dropout rate alpha/(1 + alpha) of 95 %."""
 
 SILENT = -1e4
-"""log sigma^2 of a pruned weight. Its variance is 0 in every type.
+"""log sigma^2 of a pruned weight. Its exponential, the variance, is 0 in every dtype.
 
 With -inf the KL would be NaN, because alpha = sigma^2/mu^2 would be 0/0.
 """
@@ -28,7 +28,7 @@ class Sparsity:
     kept, weights : int
         The number of kept weights and of all weights. Biases do not count.
     layers : dict of str to Sparsity
-        The counts of each layer, by the name of the layer. Empty for a layer.
+        The counts of each layer, by its name. Empty in the counts of a single layer.
 
     Examples
     --------
@@ -48,12 +48,12 @@ class Sparsity:
 
     @property
     def pruned(self) -> float:
-        """The fraction of the weights that is pruned, 0 if there are no weights."""
+        """The fraction of weights that are pruned; 0 if there are no weights."""
         return 1.0 - self.kept / self.weights if self.weights else 0.0
 
     @property
     def compression(self) -> float:
-        """The ratio ``weights / kept``, inf if no weight is kept."""
+        """The ratio ``weights / kept``; inf if no weight is kept, 1 if there are no weights."""
         if not self.kept:
             return math.inf if self.weights else 1.0
         return self.weights / self.kept

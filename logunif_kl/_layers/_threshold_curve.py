@@ -1,4 +1,4 @@
-"""The loss of the pruned model as a function of the threshold."""
+"""The loss of a pruned model as a function of the threshold on log alpha."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._sparsity import Sparsity, aligned, check_threshold
 class ThresholdCurve:
     """The loss and the sparsity of the pruned model at several thresholds on log alpha.
 
-    `threshold_curve` makes it.
+    `threshold_curve` returns it.
 
     Attributes
     ----------
@@ -55,18 +55,18 @@ class ThresholdCurve:
         return aligned(rows)
 
     def choose(self, tolerance: float = 0.0) -> float:
-        """Choose the threshold that keeps the fewest weights, with a loss near the smallest.
+        """Return the threshold that keeps the fewest weights, with a loss close to the smallest.
 
         Parameters
         ----------
         tolerance : float
-            How far the loss may exceed the smallest loss. One standard error of the loss is usual.
+            How far the loss may exceed the smallest loss; usually one standard error of the loss.
 
         Returns
         -------
         float
-            The threshold. If several keep the same number of weights, the one with the smallest
-            loss, and among those the largest.
+            Of several thresholds that keep the same number of weights, the one with the smallest
+            loss. If the losses are equal too, the largest threshold.
 
         Raises
         ------
@@ -135,7 +135,7 @@ class ThresholdCurve:
 
 
 def check_thresholds(thresholds: Any) -> tuple[float, ...]:
-    """Return the distinct thresholds in ascending order; by default, from -4 to 8."""
+    """Return the distinct thresholds in ascending order, or by default numbers from -4 to 8."""
     if thresholds is None:
         return tuple(0.5 * step for step in range(-8, 17))
     if isinstance(thresholds, str) or not isinstance(thresholds, Iterable):
@@ -152,7 +152,7 @@ def check_thresholds(thresholds: Any) -> tuple[float, ...]:
 
 
 def check_measured(value: Any) -> float:
-    """Return the result of a measure as a float, or raise TypeError."""
+    """Return the result of a `measure` function as a float, or raise TypeError."""
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -1,9 +1,9 @@
-"""Layers with a Gaussian posterior over their weights, trained by the exact KL.
+"""Layers with a Gaussian posterior over their weights, trained with the exact KL.
 
-`VariationalLinear`, `VariationalConv2d` and so on replace the layers of `torch.nn`, and
-`to_variational` converts a network. `ELBO` adds up the log-likelihood and the KL. Put `log_sigma2`
-and `log_alpha` into an optimizer's group without weight decay. `sparsity` counts weights of large
-alpha, `prune` masks them, and `to_sparse` and `to_deterministic` remove them.
+`VariationalLinear` and so on replace the layers of `torch.nn`, and `to_variational` converts a
+network. `ELBO` computes the training objective. Train `log_sigma2` and `log_alpha` without weight
+decay. After training, weights with a large alpha = sigma^2/mu^2 are mostly noise: `sparsity` counts
+them, `prune` masks them, and `to_sparse` and `to_deterministic` remove them.
 
 Examples
 --------

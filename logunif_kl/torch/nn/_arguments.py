@@ -28,7 +28,7 @@ def check_module(model: Any) -> torch.nn.Module:
 
 
 def check_dtype(dtype: Any) -> None:
-    """Raise if parameters of this type would not be real floating-point numbers."""
+    """Raise TypeError if a dtype for parameters is not a real floating-point type."""
     if isinstance(dtype, torch.dtype) and not dtype.is_floating_point:
         remedy = OF_COMPLEX if dtype.is_complex else "pass torch.float32"
         raise TypeError(f"dtype must be a real floating type, but {dtype} was given: {remedy}")
@@ -55,7 +55,7 @@ def whole_number(name: str, value: Any, instead: str = "an int") -> int:
 
 
 def check_real(name: str, given: Any, instead: str) -> None:
-    """Raise if an argument is not a tensor of real numbers; `instead` says what to pass."""
+    """Raise if an argument is not a tensor of real numbers. `instead` ends the error message."""
     if not isinstance(given, Tensor):
         raise TypeError(
             f"{name} must be a torch.Tensor, but {type_name(given)} was given: {to_tensor(given)}"
@@ -67,7 +67,7 @@ def check_real(name: str, given: Any, instead: str) -> None:
 
 
 def check_features(input: Any, inputs: int) -> None:
-    """Raise if the last dimension of an input does not fit a linear layer."""
+    """Raise if the last dimension of an input is not the number of inputs of a linear layer."""
     if not input.ndim or input.shape[-1] != inputs:
         raise ValueError(
             f"input of shape {tuple(input.shape)} was given to a layer of {inputs} inputs: "
@@ -86,7 +86,7 @@ def check_channels(input: Any, channels: int, kernel_size: Sequence[int]) -> Non
 
 
 def shown_name(name: str) -> str:
-    """Name a module of a model by its path."""
+    """Describe a module for an error message, by its path in the model."""
     return f"module {name!r}" if name else "the model"
 
 
@@ -98,7 +98,7 @@ def check_shape(name: str, module: torch.nn.Module) -> None:
 
 
 def no_shape(what: str, module: Any) -> ValueError:
-    """Make the error for a lazy module without a first batch."""
+    """Return the error for a lazy module that has not seen a first batch."""
     return ValueError(
         f"{what} is a {type(module).__name__} that has no shape yet: run a batch through the model "
         "first"

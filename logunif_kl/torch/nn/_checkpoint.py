@@ -16,23 +16,23 @@ Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
 
 
 def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
-    """Make the ``context_fn`` with which a checkpoint draws the same noise twice.
+    """Return a ``context_fn`` with which a checkpoint draws the same noise in its second run.
 
-    `torch.utils.checkpoint.checkpoint` computes a part of a network again in the backward. For this
-    it restores the state of torch's global generators, but not of generators that were given to
-    layers. These contexts restore both. Compilers ignore these contexts: under `torch.compile`,
-    give no generator to layers in a checkpoint.
+    `torch.utils.checkpoint.checkpoint` runs a part of a network again in the backward pass. It
+    restores the state of torch's global generators, but not the state of generators that were given
+    to layers. The returned ``context_fn`` restores those too. `torch.compile` ignores it: give no
+    generator to layers in a compiled checkpoint.
 
     Parameters
     ----------
     model : torch.nn.Module
-        The module that is checkpointed, or one that holds it.
+        The module that is checkpointed, or a module that contains it.
 
     Returns
     -------
     callable
-        For the argument ``context_fn``, which needs ``use_reentrant=False``. Without generators in
-        layers you do not need it.
+        Pass it to `checkpoint` as ``context_fn``, with ``use_reentrant=False``. You need it only if
+        layers have their own generators.
 
     Raises
     ------
@@ -69,9 +69,9 @@ def _recording(model: torch.nn.Module, states: States) -> Iterator[None]:
 
 
 class _Replaying(AbstractContextManager[None]):
-    """Restore the recorded states of the generators, and at the end the previous states.
+    """Set the generators to the recorded states on entry, and back to their states on exit.
 
-    A checkpoint enters this once for each backward through its graph (``retain_graph=True``).
+    With ``retain_graph=True`` there may be several backward passes, and each enters this context.
     """
 
     def __init__(self, states: States) -> None:

@@ -1,4 +1,4 @@
-"""The convolutions."""
+"""Variational convolutions in one, two and three dimensions."""
 
 # mypy: allow-untyped-calls, no-warn-return-any, disable-error-code="misc"
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _VariationalConv(VariationalLayer):
         return F.pad(input, self._reversed_padding_repeated_twice, mode=mode)
 
     def _options(self, groups: int) -> tuple[Any, ...]:
-        """Return the arguments after the bias for a convolution of a padded input."""
+        """Return the arguments of torch's convolution after `bias`, for a padded input."""
         padded = self.padding_mode != "zeros" or isinstance(self.padding, str)
         padding = [0 for _ in self.kernel_size] if padded else self.padding
         return self.stride, padding, self.dilation, groups
@@ -91,7 +91,7 @@ class _VariationalConv(VariationalLayer):
         return d_input if batched or not wanted[0] else d_input.squeeze(0), d_weight, d_bias
 
     def _product_each(self, input: Tensor, weights: Tensor) -> Tensor:
-        # Put the examples side by side, as groups of channels of one example.
+        # Each example has its own weights, so treat the examples as groups of one large example.
         examples = input.shape[0]
         outputs = _CONVOLVE[len(self.kernel_size)](
             input.reshape(1, -1, *input.shape[2:]),
@@ -115,7 +115,7 @@ class _VariationalConv(VariationalLayer):
         return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
-        # Do not use in_channels, which is 0 in a lazy layer that was loaded.
+        # In a lazy layer whose parameters were loaded, in_channels is 0.
         return self.weight.shape[1] * self.groups
 
 
@@ -137,29 +137,29 @@ class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):
 class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
     """`torch.nn.Conv2d` with a Gaussian posterior over its weights.
 
-    By the ``"local"`` estimator (Kingma et al. 2015, Eq. 6) each output is drawn from its own
-    Gaussian, with * the convolution::
+    The ``"local"`` estimator (Kingma et al. 2015, Eq. 6) draws each output from its own Gaussian.
+    For an input a, with * the convolution::
 
         b = a * mu + bias + sqrt(a^2 * sigma^2) zeta,    zeta ~ N(0, 1)
 
-    Each output alone has the distribution that samples of the weights would give. The noise at
-    different positions of an output is independent, although the positions share their weights; the
-    other estimators keep this dependence. See `VariationalLinear` for everything else.
+    A single element of b has the same distribution as with sampled weights. Elements at different
+    positions share weights, but their noise is independent. The other estimators keep the
+    dependence. See `VariationalLinear` for everything else.
 
     Parameters
     ----------
     in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
-        As for `torch.nn.Conv2d`. The options `device` and `dtype` are also as there.
+        As for `torch.nn.Conv2d`, which also explains `device` and `dtype`.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        As for `VariationalLinear`. The units of `sharing` are the channels: `log_alpha` has the
-        shape of `weight`, with 1 for each dimension along which it is shared. With groups, channels
-        at the same position in their groups share the alpha of an ``"input"``. Correlated noise has
-        one scale for each input channel of an example.
+        As for `VariationalLinear`, with channels as the units of `sharing`. `log_alpha` has the
+        shape of `weight`, but length 1 in each dimension along which it is shared. With groups and
+        ``sharing="input"``, channels at the same position in their groups share an alpha.
+        Correlated noise has one scale for each input channel of an example.
 
     Raises
     ------
     ValueError, TypeError, RuntimeError
-        As for `VariationalLinear`, and as `torch.nn.Conv2d` raises.
+        The errors of `VariationalLinear` and of `torch.nn.Conv2d`.
 
     Examples
     --------

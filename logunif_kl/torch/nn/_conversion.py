@@ -32,7 +32,7 @@ VARIATIONAL: dict[type, type[VariationalLayer]] = {
 
 @dataclass(frozen=True)
 class Conversion:
-    """Which modules of a model are variational, and why the others are not, by `conversion`.
+    """The result of `conversion`: the variational modules, and why the others are not variational.
 
     Modules without parameters of their own are not listed.
 
@@ -41,7 +41,7 @@ class Conversion:
     variational : dict of str to int
         The number of parameters of each variational layer, by its name.
     left : dict of str to tuple
-        The number of parameters of each other module, and why it is not variational.
+        For each other module: its number of parameters, and why it is not variational.
     """
 
     variational: dict[str, int]
@@ -65,7 +65,7 @@ def conversion(model: torch.nn.Module) -> Conversion:
     Returns
     -------
     Conversion
-        Shared parameters count in the first module that has them.
+        Parameters that several modules share are counted in the first of these modules.
 
     Raises
     ------
@@ -96,13 +96,13 @@ def conversion(model: torch.nn.Module) -> Conversion:
 
 
 def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor]]]:
-    """List the modules with parameters of their own, including those of parametrizations."""
+    """List the modules with parameters of their own; a parametrization counts with its module."""
     found = []
     seen: set[int] = set()
     for name, module in model.named_modules():
         parametrized = parametrize.is_parametrized(module)
         parameters = [p for p in module.parameters(parametrized) if id(p) not in seen]
-        # A lazy parameter has no size so far.
+        # A lazy parameter has no size before the first batch.
         parameters = [p for p in parameters if not is_lazy(p)]
         seen.update(map(id, parameters))
         if parameters:
@@ -129,7 +129,7 @@ def _is_matrix(parameters: Sequence[Tensor]) -> bool:
 def copied(model: torch.nn.Module) -> torch.nn.Module:
     try:
         return copy.deepcopy(model)
-    except RuntimeError:  # deepcopy refuses a tensor that has a graph
+    except RuntimeError:  # deepcopy refuses a tensor that autograd has computed
         raise TypeError(
             "the model holds a tensor that was computed, as by torch.nn.utils.weight_norm, and "
             "cannot be copied: remove it first, or pass inplace=True"

@@ -1,7 +1,7 @@
 """Make trained networks variational, and variational networks plain again.
 
-Converting a module assigns another class to it, as torch's lazy modules do. Its parameters, hooks
-and identity remain, so an optimizer, a tied weight or another module still refers to it.
+A conversion assigns another class to a module, as torch's lazy modules do. The module keeps its
+identity, parameters and hooks, so optimizers, tied weights and other modules still refer to it.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -44,17 +44,17 @@ def to_variational(
     inplace: bool = False,
     **options: Unpack[VariationalOptions],
 ) -> torch.nn.Module:
-    """Make the layers of a trained network variational, with their weights as the means.
+    """Return a copy of a trained network with variational layers, whose means are its weights.
 
     `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and `Embedding` become `VariationalLinear` and
-    so on. Names in the ``state_dict``, hooks and the mode (training or evaluation) remain. In
-    evaluation mode the result computes what the network did.
+    so on. They keep their names in the ``state_dict``, their hooks and their mode (training or
+    evaluation). In evaluation mode the copy gives the same outputs as `model`.
 
     `log_sigma2` or `log_alpha` is trainable even if the weight is frozen. With the additive
     posterior, weights that are exactly 0 (after pruning, for example) get noise again. Other
-    modules stay plain: `MultiheadAttention` with its ``out_proj``, `LSTM`, `GRU`,
-    `ConvTranspose2d`, `Bilinear`, layers with parametrizations, and subclasses. A warning names
-    those that have weight matrices, unless `modules` is given.
+    modules are not converted: `MultiheadAttention` with its ``out_proj``, `LSTM`, `GRU`,
+    `ConvTranspose2d`, `Bilinear`, layers with parametrizations, and subclasses of layers. Unless
+    `modules` is given, a warning names the unconverted modules that have weight matrices.
 
     Parameters
     ----------
@@ -63,27 +63,27 @@ def to_variational(
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
         As for `VariationalLinear`, the same for every layer.
     modules : type, tuple of types or callable, optional
-        Which layers to convert: those of a type, or those for which ``modules(name, module)`` is
-        true; all by default. Subclasses are never converted, because they may use their weight in
-        another way.
+        The layers to convert: all layers of these types, or all for which ``modules(name, module)``
+        is true. By default all layers are converted. Subclasses are never converted, because they
+        may use their weight in another way.
     inplace : bool
         Convert the layers of `model` itself instead of a copy.
 
     Returns
     -------
     torch.nn.Module
-        The copy, or `model`. Weights that layers shared are shared, and so are their variances.
+        The copy, or `model`. Layers that shared a weight still share it, and share its variances.
 
     Raises
     ------
     TypeError
         If `model` is not a module, `modules` names a type that has no variational form, a weight is
         not real or is computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`),
-        or the only layers have parametrizations.
+        or all layers have parametrizations.
     ValueError
-        If there is no layer to convert, all are variational already, an Embedding has `max_norm` or
-        `sparse` (leave it out by `modules`), the layers refuse an option, or layers that share a
-        weight would have different alphas.
+        If there is no layer to convert, all layers are variational already, an Embedding has
+        `max_norm` or `sparse` (exclude it with `modules`), an option is invalid, or layers that
+        share a weight would have different alphas.
 
     See Also
     --------
@@ -137,11 +137,11 @@ def to_variational(
 def to_deterministic(
     model: torch.nn.Module, threshold: float | None = None, *, inplace: bool = False
 ) -> torch.nn.Module:
-    """Make the variational layers of a network plain again, with their means as the weights.
+    """Return a copy of a network with plain layers, whose weights are the means.
 
-    Modules of torch replace the layers of this library, so the result can be exported
-    (`torch.onnx.export`, `torch.export`). Except for pruned weights, it computes what the network
-    computes in evaluation mode. Masks of `prune` are made permanent in these layers.
+    Modules of torch replace the layers of this library, so the copy can be exported
+    (`torch.onnx.export`, `torch.export`). Apart from pruned weights, it gives the same outputs as
+    the network in evaluation mode. Masks of `prune` are made permanent in these layers.
     `GaussianDropoutLinear` becomes `torch.nn.Linear`, and `GaussianDropoutA` becomes
     `torch.nn.Identity`.
 
@@ -150,8 +150,8 @@ def to_deterministic(
     model : torch.nn.Module
         A network with variational layers, or one layer.
     threshold : float, optional
-        Weights with log alpha above it become 0: above 3 in Molchanov et al. (2017), section 5. By
-        default all weights are kept.
+        Weights with a log alpha above `threshold` become 0. Molchanov et al. (2017), section 5, use
+        3. By default all weights are kept.
     inplace : bool
         Convert the layers of `model` itself instead of a copy.
 
@@ -163,11 +163,11 @@ def to_deterministic(
     Raises
     ------
     TypeError
-        If `model` is not a module, `threshold` is not a real number, a layer is of a user's
-        subclass, or its weight is computed by a hook (`torch.nn.utils.weight_norm`,
+        If `model` is not a module, `threshold` is not a real number, a layer belongs to a
+        user-defined subclass, or its weight is computed by a hook (`torch.nn.utils.weight_norm`,
         `spectral_norm`) or by a parametrization.
     ValueError
-        If there is no variational layer, a lazy one has no shape yet, or `threshold` is NaN.
+        If there is no variational layer, a lazy layer has no shape yet, or `threshold` is NaN.
 
     Examples
     --------
@@ -215,17 +215,17 @@ def _make_plain(module: Any, threshold: float | None) -> None:
 
 
 def check_known(name: str, module: torch.nn.Module) -> None:
-    """Raise if a layer is of a user's subclass, which may compute something else."""
+    """Raise if a layer belongs to a user-defined subclass, which may compute something else."""
     kind = type(module)
     if isinstance(module, _OURS) and kind not in PLAIN:
         raise TypeError(
             f"{shown_name(name)} is of type {kind.__name__}, which has no known plain form: "
-            "convert it before the others"
+            "replace it by a layer of torch.nn first"
         )
 
 
 def plain_kind(module: torch.nn.Module) -> type[torch.nn.Module]:
-    """Return the type of `torch.nn` that computes what a layer does without noise."""
+    """Return the class of `torch.nn` that does the same computation without noise."""
     return PLAIN.get(type(module), type(module))
 
 

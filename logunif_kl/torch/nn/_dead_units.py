@@ -1,4 +1,4 @@
-"""Find and remove dead units: those that no layer reads, or that are constant."""
+"""Remove dead units: units that no layer reads, and units with a constant output."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ._dropout import GaussianDropoutA
 Tensor = torch.Tensor
 Weights = dict[nn.Module, tuple[Tensor, Tensor | None]]
 
-# Elementwise modules in evaluation mode, in which dropout is the identity.
+# Modules that act on each element alone in evaluation mode, in which dropout is the identity.
 _ELEMENTWISE = (
     *(nn.CELU, nn.ELU, nn.GELU, nn.Hardshrink, nn.Hardsigmoid, nn.Hardswish, nn.Hardtanh),
     *(nn.Identity, nn.LeakyReLU, nn.LogSigmoid, nn.Mish, nn.ReLU, nn.ReLU6, nn.SELU, nn.SiLU),
@@ -24,7 +24,7 @@ _ELEMENTWISE = (
     *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout),
     *(nn.FeatureAlphaDropout, GaussianDropoutA),
 )
-# Modules that treat each channel separately. _POOLING does not change a constant channel.
+# Both kinds pool each channel alone. _POOLING never changes a constant channel; _AVERAGES may.
 _POOLING = (
     *(nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d),
     *(nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d),
@@ -34,7 +34,7 @@ _AVERAGES = (nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
 
 
 class Link(NamedTuple):
-    """Two consecutive layers, and the modules between them."""
+    """Two consecutive layers with weights, and the modules between them."""
 
     first: Any
     between: list[nn.Module]
@@ -44,14 +44,14 @@ class Link(NamedTuple):
 def drop_units(model: nn.Module, weights: Weights) -> None:
     """Remove dead units from the weights of consecutive layers.
 
-    A unit is unread if all weights from it are 0, and constant if all weights to it are 0. At least
-    one unit of a layer remains.
+    A unit is unread if the next layer multiplies it only by zeros. A unit is constant if all its
+    own weights are 0. Each layer keeps at least one unit.
     """
     links = list(_links(model, weights))
-    # Go backwards, because an unread unit leaves its own inputs unread.
+    # Go backwards, because without an unread unit, units of the layer before may be unread too.
     for link in reversed(links):
         _drop_unread(link, weights)
-    # Go forwards, because a unit that reads only constants is constant.
+    # Go forwards, because a unit whose inputs are all constant is constant too.
     for link in links:
         _drop_constant(link, weights)
 
@@ -71,7 +71,7 @@ def _drop_constant(link: Link, weights: Weights) -> None:
             values = module(values)
     constant &= torch.isfinite(values)
     if not _keeps_constants(link):
-        # Padding adds zeros, not the constant.
+        # The layers pad with zeros, which differ from any other constant.
         constant &= values == 0
     if not constant.any():
         return
@@ -93,14 +93,14 @@ def _is_dropout(module: nn.Module) -> bool:
 
 
 def _by_unit(link: Link, weights: Weights) -> Tensor:
-    """Return the second layer's weights, of shape (outputs, units of the first, ...)."""
+    """Return the second layer's weights in the shape (outputs, units of the first layer, ...)."""
     second, _ = weights[link.second]
     units = len(weights[link.first][0])
     return second.reshape(len(second), units, second[0].numel() // units)
 
 
 def _keep(link: Link, weights: Weights, kept: Tensor) -> None:
-    """Keep these units of the first layer, and the second layer's weights that read them."""
+    """Keep only these units of the first layer, and their weights in the second layer."""
     if not kept.any():
         kept = kept.clone()
         kept[0] = True
@@ -115,7 +115,7 @@ def _keep(link: Link, weights: Weights, kept: Tensor) -> None:
 
 
 def _keeps_constants(link: Link) -> bool:
-    """Whether a constant channel of the first layer adds the same number to every output."""
+    """Whether a constant channel of the first layer adds the same number at every position."""
     if any(
         type(module) in _AVERAGES
         and (
@@ -138,7 +138,7 @@ def _any(padding: Any) -> bool:
 
 
 def _links(model: nn.Module, weights: Weights) -> Iterator[Link]:
-    """List the pairs of layers, in order, whose units may be removed."""
+    """Yield, in order, the pairs of consecutive layers between which units may be removed."""
     times = Counter(id(m) for _, m in model.named_modules(remove_duplicate=False))
     inside = {
         id(child)
@@ -168,7 +168,7 @@ def _flat(module: nn.Sequential) -> Iterator[nn.Module]:
 
 
 def _observed(module: Any) -> bool:
-    """Whether a hook reads the inputs or outputs. A hook that masks weights does not."""
+    """Whether a hook may read the inputs or outputs of a module. Pruning hooks do not."""
     pruning = nn.utils.prune.BasePruningMethod
     before = [h for h in module._forward_pre_hooks.values() if not isinstance(h, pruning)]
     return bool(before or module._forward_hooks)

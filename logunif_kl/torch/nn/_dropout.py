@@ -23,10 +23,10 @@ Tensor = torch.Tensor
 
 
 class GaussianDropoutA(StochasticModule):
-    """Gaussian dropout of type A: the inputs times N(1, p/(1-p)), before a linear layer.
+    """Gaussian dropout of type A: multiply the inputs of a linear layer by noise of N(1, p/(1-p)).
 
     Srivastava et al. (2014), section 10; Kingma et al. (2015), Eq. 9 and section 5. The noise is
-    independent for each element. In evaluation mode the input is returned.
+    independent for each element. In evaluation mode the input is returned unchanged.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class GaussianDropoutA(StochasticModule):
         The dropout rate, at least 0 and below 1. The variance of the noise is alpha = p/(1-p), as
         for binary dropout with this rate.
     generator : torch.Generator, optional
-        Draws the noise; the global generator of the device by default.
+        The generator of the noise. By default the global generator of the device.
 
     Raises
     ------
@@ -61,7 +61,7 @@ class GaussianDropoutA(StochasticModule):
         self.generator = check_generator(generator)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Multiply by noise in training mode and within `sampling`."""
+        """Multiply the input by noise in training mode and within `sampling`."""
         check_input(input)
         if not self._draws or not self.p:
             return input
@@ -74,14 +74,14 @@ class GaussianDropoutA(StochasticModule):
 
 
 class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
-    """Gaussian dropout of type B: a linear layer whose output has the noise of its inputs.
+    """Gaussian dropout of type B: a linear layer that draws each output from a Gaussian.
 
-    Wang and Manning (2013); Kingma et al. (2015), Eq. 10. With inputs A and alpha = p/(1-p)::
+    Wang and Manning (2013); Kingma et al. (2015), Eq. 10. For inputs a_mi of example m, weights
+    theta_ij and alpha = p/(1-p), the outputs are::
 
         b_mj ~ N(sum_i a_mi theta_ij + bias_j,  alpha sum_i a_mi^2 theta_ij^2)
 
-    The noise is independent for each element of the output. In evaluation mode the mean is
-    returned. The bias has no noise.
+    Each output has independent noise. The bias has none. In evaluation mode the mean is returned.
 
     Parameters
     ----------
@@ -90,16 +90,16 @@ class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
     p : float
         The dropout rate of the inputs, at least 0 and below 1.
     bias : bool
-        As for `torch.nn.Linear`. `bias` comes after `p`, so pass `bias` by its name.
+        As for `torch.nn.Linear`. Here `p` comes before `bias`, so pass `bias` by its name.
     device, dtype
         As for `torch.nn.Linear`.
     generator : torch.Generator, optional
-        Draws the noise; the global generator of the device by default.
+        The generator of the noise. By default the global generator of the device.
 
     Raises
     ------
     TypeError, ValueError
-        As for `GaussianDropoutA`, and as `VariationalLinear` raises for `bias`, `dtype` and inputs.
+        The errors of `GaussianDropoutA`, and of `VariationalLinear` for `bias`, `dtype` and inputs.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
         return normals(mean.shape, mean, self.generator)
 
     def extra_repr(self) -> str:
-        """Show what torch's layer shows, and the rate."""
+        """Show the arguments of `torch.nn.Linear`, and the rate."""
         return f"{super().extra_repr()}, p={self.p}"
 
 

@@ -1,4 +1,4 @@
-"""The variational lower bound of a minibatch, with the log-likelihood and the KL as its terms."""
+"""Estimate the variational lower bound from a minibatch: its log-likelihood and the KL."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -24,20 +24,20 @@ LogLikelihood = Callable[[Any, Any], Tensor]
 
 
 class Bound(NamedTuple):
-    """The lower bound estimated on a minibatch, by `ELBO`.
+    """The result of `ELBO`: a lower bound estimated from a minibatch, and its terms.
 
     Attributes
     ----------
     value : Tensor
-        expected_log_likelihood + kl_weight * neg_kl, of no dimensions, to be *maximised*.
+        expected_log_likelihood + kl_weight * neg_kl, a 0-d tensor, to be *maximised*.
     expected_log_likelihood : Tensor
-        (N/M) times the sum over the minibatch (Kingma et al. 2015, Eq. 3).
+        N/M times the log-likelihood of the M examples (Kingma et al. 2015, Eq. 3).
     neg_kl : Tensor
-        -KL(q || p) of the model, without the weight.
+        -KL(q || p) of the model, not yet multiplied by `kl_weight`.
     kl_weight : float or Tensor
-        The weight.
+        The factor of `neg_kl` in `value`.
     dataset_size : int
-        N.
+        N, the number of examples in the data set.
     """
 
     value: Tensor
@@ -48,41 +48,41 @@ class Bound(NamedTuple):
 
     @property
     def loss(self) -> Tensor:
-        """``-value/dataset_size``, to be minimised; comparable with a mean over examples."""
+        """``-value/dataset_size``, to be minimised; on the scale of a mean loss per example."""
         return -self.value / self.dataset_size
 
 
 class ELBO(torch.nn.Module):
-    """The variational lower bound of a model, from minibatches.
+    """A module that estimates the variational lower bound of a model from minibatches.
 
     Kingma et al. (2015), Eqs. 1 and 3, with N examples in the data set and M in the minibatch::
 
         bound = (N/M) sum_m log p(y_m | x_m, w) + kl_weight (-KL(q || p))
 
-    The model draws its noise, so the value is an estimate. With ``kl_weight=1`` its expectation is
-    the bound. In evaluation mode layers return their means, and the value is not a bound. This
-    raises an error with gradients, and a warning under `torch.no_grad`. For a bound on test data
-    use ``with nn.sampling(model):`` and the `dataset_size` of the test data.
+    The model draws noise, so the value is random. With ``kl_weight=1`` its expectation is the
+    bound. In evaluation mode layers return their means and the value is not a bound, so the ELBO
+    raises an error, or under `torch.no_grad` only warns. For a bound on test data use
+    ``with nn.sampling(model):`` and pass the size of the test set as `dataset_size`.
 
     Parameters
     ----------
     model : torch.nn.Module
-        A module with variational layers, ``model(x)``.
+        A module with variational layers, called as ``model(x)``.
     log_likelihood : callable
-        ``log_likelihood(output, target)``, log p of each example: a tensor whose first dimension is
-        the minibatch. Further dimensions are summed. To use a loss, return its negative. Parameters
-        and modules in a `functools.partial`, such as a `log_sigma2`, belong to the ELBO: they are
-        in its ``parameters()`` and ``state_dict``.
+        ``log_likelihood(output, target)`` returns log p of each example, with the minibatch as the
+        first dimension. Further dimensions are summed. To use a loss, return its negative. If a
+        `functools.partial` holds parameters or modules, such as a `log_sigma2`, they belong to the
+        ELBO: they are in its ``parameters()`` and ``state_dict``.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
-        The weight of -KL, not negative: 1 for the bound of the paper. You may assign another one
-        later. The weight may be a 0-d tensor, whose value is not checked.
+        The factor of -KL, at least 0; 1 gives the bound of the paper. You may assign another value
+        later. The value of a 0-d tensor is not checked.
 
     Raises
     ------
     TypeError
-        If an argument is of another type, or `log_likelihood` is a loss of `torch.nn`.
+        If an argument has a wrong type, or `log_likelihood` is a loss of `torch.nn`.
     ValueError
         If the model holds no variational layer, `dataset_size` is not positive, or `kl_weight` is
         negative or not finite.
@@ -90,8 +90,8 @@ class ELBO(torch.nn.Module):
     See Also
     --------
     categorical_log_likelihood, bernoulli_log_likelihood, normal_log_likelihood
-    VBP : a model without noise, with the expected log-likelihoods.
-    linear_warm_up, cosine_warm_up : weights for the first steps.
+    VBP : a model without noise, for use with the expected log-likelihoods.
+    linear_warm_up, cosine_warm_up : values of `kl_weight` for the first steps.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class ELBO(torch.nn.Module):
         self.kl_weight = kl_weight
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Check a weight that is assigned."""
+        """Check a `kl_weight` that is assigned."""
         super().__setattr__(name, _weight(value) if name == "kl_weight" else value)  # type: ignore[arg-type]
 
     def forward(self, x: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
@@ -140,8 +140,8 @@ class ELBO(torch.nn.Module):
         target : Any
             What the log-likelihood compares the output with.
         kl_weight : float or Tensor, optional
-            Replaces the module's own weight for this call. The value of a 0-d tensor, or of a float
-            under `torch.compile`, is not checked.
+            Replaces the `kl_weight` of the module in this call. The value of a 0-d tensor, or of a
+            float under `torch.compile`, is not checked.
 
         Returns
         -------
@@ -177,8 +177,8 @@ class ELBO(torch.nn.Module):
             If the log-likelihood is a scalar, its minibatch is empty or larger than the data set,
             or a float `kl_weight` is negative or not finite.
         RuntimeError
-            If the bound has a gradient and no variational layer drew noise, because none is in
-            training mode or within `sampling`. Without a gradient this is a warning.
+            If no variational layer drew noise, because none is in training mode or within
+            `sampling`. If the bound does not require a gradient, this is only a warning.
         """
         return self._bound(output, target, kl_weight)
 
@@ -194,7 +194,7 @@ class ELBO(torch.nn.Module):
         return Bound(value, likelihood, penalty, weight, self.dataset_size)
 
     def extra_repr(self) -> str:
-        """Show the size of the data set and the weight."""
+        """Show the size of the data set and the `kl_weight`."""
         return f"dataset_size={self.dataset_size}, kl_weight={self.kl_weight}"
 
 
@@ -223,7 +223,7 @@ class _Partial(torch.nn.Module):
 
 
 def _registered(function: Any, model: torch.nn.Module) -> Any:
-    """Make a module of a `functools.partial`, because torch does not look into one."""
+    """Wrap a `functools.partial` in a module, because torch finds no parameters in a partial."""
     return _Partial(function, model) if isinstance(function, partial) else function
 
 
@@ -242,7 +242,7 @@ def _refuse_means(value: Tensor) -> None:
 
 
 def _draws(model: torch.nn.Module) -> bool:
-    """Whether any variational layer draws its noise, or moments replace the noise."""
+    """Whether a variational layer draws noise, or a `VBP` computes moments instead."""
     return any(
         isinstance(module, VBP) or (isinstance(module, VariationalLayer) and module._draws)
         for module in model.modules()
@@ -278,7 +278,7 @@ def _weight(value: Any) -> float | Tensor:
             )
         return value
     if torch.compiler.is_compiling() and isinstance(value, float):
-        # A comparison would make the compiler recompile for every weight of a warm-up.
+        # A comparison would make the compiler recompile for every new weight in a warm-up.
         return value
     weight = real_number("kl_weight", value)
     if not 0.0 <= weight < math.inf:

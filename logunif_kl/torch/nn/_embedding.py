@@ -1,4 +1,4 @@
-"""The table of embeddings."""
+"""A variational embedding."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -23,29 +23,29 @@ Tensor = torch.Tensor
 class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     """`torch.nn.Embedding` with a Gaussian posterior over its weights.
 
-    A row that is looked up is mu + sigma zeta with zeta ~ N(0, 1). With the ``"local"`` estimator
-    (Kingma et al. 2015, section 2.3) each look-up has its own noise. With the others, look-ups of
-    one row in an example, or in the minibatch, are equal. See `VariationalLinear` for
-    everything else.
+    A look-up of a row returns mu + sigma zeta with zeta ~ N(0, 1). With the ``"local"`` estimator
+    (Kingma et al. 2015, section 2.3) each look-up draws its own noise. With ``"per_example"`` or
+    ``"per_batch"``, all look-ups of a row in an example or in the minibatch return the same sample.
+    See `VariationalLinear` for everything else.
 
     Parameters
     ----------
     num_embeddings, embedding_dim, norm_type, scale_grad_by_freq, device, dtype
         As for `torch.nn.Embedding`.
     padding_idx : int, optional
-        As for `torch.nn.Embedding`. This row is a constant, without noise and KL.
+        As for `torch.nn.Embedding`. The row at this index is constant: it has no noise and no KL.
     max_norm, sparse
         Must be left at their defaults.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        As for `VariationalLinear`. The input units of `sharing` are the rows and the output units
-        the columns: `log_alpha` is of the shape ``(num_embeddings, 1)`` for ``"input"`` and
-        ``(1, embedding_dim)`` for ``"output"``. Correlated noise has one scale for each row.
+        As for `VariationalLinear`. ``sharing="input"`` shares an alpha within each row, so that
+        `log_alpha` has the shape ``(num_embeddings, 1)``. ``"output"`` shares it within each
+        column, with shape ``(1, embedding_dim)``. Correlated noise has one scale for each row.
 
     Raises
     ------
     ValueError
-        As for `VariationalLinear`, and for a `max_norm`, which would change the means but not their
-        variances, or ``sparse=True``, because the KL has a dense gradient.
+        As for `VariationalLinear`. Also if `max_norm` is given, because it would change the means
+        but not the variances, or if `sparse` is True, because the gradient of the KL is dense.
     TypeError, RuntimeError
         As for `VariationalLinear`.
 
@@ -103,14 +103,14 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         sparse: bool = False,
         **options: Any,
     ) -> VariationalEmbedding:
-        """Make a table with these embeddings as the means.
+        """Return a `VariationalEmbedding` whose means are the given embeddings.
 
         Parameters
         ----------
         embeddings : Tensor
             Of shape (num_embeddings, embedding_dim).
         freeze : bool
-            Keep the means as they are. The variances are trainable in any case.
+            Do not train the means. The variances are trainable in any case.
         padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
             As for `VariationalEmbedding`.
         **options
@@ -159,7 +159,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return means + self._deviations_at(input, means) * self._noise_at(input, means)
 
     def _deviations_at(self, input: Tensor, means: Tensor) -> Tensor:
-        """Return the standard deviations of the rows that are looked up; zero at the padding."""
+        """Return the standard deviations of the looked-up rows, 0 at `padding_idx`."""
         log_variance = clamped(self._typed())
         if len(log_variance) == len(self.weight):
             log_variance = settled(
@@ -191,7 +191,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return len(self.weight)
 
     def log_alpha_of_weights(self) -> Tensor:
-        """Compute log alpha of every weight; -inf in the row of the padding, which has no noise."""
+        """Compute log alpha of every weight, -inf in the row at `padding_idx`, without noise."""
         found = super().log_alpha_of_weights()
         if self.padding_idx is None:
             return found
@@ -207,7 +207,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return mask.masked_fill(rows == self.padding_idx, 0.0)
 
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
-        """Return the terms of the KL without the row of the padding, which is a constant."""
+        """Return the terms of the KL, without the row at `padding_idx` unless `whole` is True."""
         terms = super()._penalty_terms(whole)
         if self.padding_idx is None or whole or isinstance(terms[0][-1], Tensor):
             return terms

@@ -26,15 +26,15 @@ Tensor = torch.Tensor
 def expected_normal_log_likelihood(
     output: Moments, target: Tensor, log_sigma2: Tensor | float = 0.0
 ) -> Tensor:
-    """Compute E[log p(target)] of normal distributions whose mean is random, for `ELBO`.
+    """Compute E[log p(target)] of each example for a normal likelihood with a random mean.
 
-    ``normal_log_likelihood(mean, target, log_sigma2) - variance/(2 sigma^2)``: exact for outputs of
-    any distribution with these moments (Haussmann et al. 2018, section 2.3).
+    ``normal_log_likelihood(mean, target, log_sigma2) - variance/(2 sigma^2)``. This is exact for
+    any distribution of the mean with these moments (Haussmann et al. 2018, section 2.3).
 
     Parameters
     ----------
     output : Moments
-        What `VBP` returns, of any shape whose first dimension is the minibatch.
+        The output of a `VBP`, of any shape whose first dimension is the minibatch.
     target, log_sigma2
         As for `normal_log_likelihood`.
 
@@ -67,14 +67,15 @@ def expected_normal_log_likelihood(
 def expected_bernoulli_log_likelihood(
     output: Moments, target: Tensor, link: str = "probit"
 ) -> Tensor:
-    """Bound E[log p(target)] of Bernoulli distributions whose margin is random, for `ELBO`.
+    """Compute a lower bound of E[log p(target)] for a Bernoulli likelihood, for `ELBO`.
 
-    With Phi the standard normal distribution function and margins f of mean m and variance v::
+    An output f (the margin) has mean m and variance v. P(target = 1) is sigmoid(f) or Phi(f), with
+    Phi the standard normal distribution function. For the target 1 the bounds are::
 
         "probit"   E log Phi(f)     >= log Phi(m) - v/2
         "logit"    E log sigmoid(f) >= log sigmoid(m) - v/8
 
-    For the target 0, -m replaces m. Both bounds hold for any distribution of f, because the second
+    For the target 0, -m replaces m. Both hold for any distribution of f, because the second
     derivatives of log Phi and log sigmoid are above -1 and -1/4.
 
     Parameters
@@ -82,15 +83,14 @@ def expected_bernoulli_log_likelihood(
     output : Moments
         Of the margins, of any shape whose first dimension is the minibatch.
     target : Tensor
-        Of the same shape, 0 or 1, or probabilities.
+        Of the same shape: 0 or 1, or probabilities of 1.
     link : {"probit", "logit"}
-        The function from margin to probability. `predict` has this argument too, with another
-        default.
+        The function that turns a margin into a probability. `predict` has another default.
 
     Returns
     -------
     Tensor
-        Of the same shape; float32 where the moments of the probit are of a half type.
+        Of the same shape. For ``"probit"`` it is float32 if the moments are of a half type.
 
     Raises
     ------
@@ -101,8 +101,8 @@ def expected_bernoulli_log_likelihood(
 
     Notes
     -----
-    Haussmann et al. (2018), section 2.4, use the bound of the probit with log sigmoid(m) instead of
-    log Phi(m). For the logit, their -v/2 is also a bound, but four times as loose.
+    Haussmann et al. (2018), section 2.4, use log sigmoid(m) - v/2. That is also a bound for the
+    logit, but its penalty v/2 is four times as large as v/8.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def expected_bernoulli_log_likelihood(
 
 
 def _log_ndtr(x: Tensor) -> Tensor:
-    """Compute log Phi(x). In float32 torch's slope is wrong below -1e3, because of cancellation."""
+    """Compute log Phi(x). Cancellation spoils the float32 slope of torch's log_ndtr below -1e3."""
     below = (x < 0.0) * x * -math.sqrt(0.5)
     above = (x >= 0.0) * x * math.sqrt(0.5)
     return torch.where(
@@ -139,19 +139,19 @@ def _log_ndtr(x: Tensor) -> Tensor:
 def expected_categorical_log_likelihood(
     output: Moments, target: Tensor, form: str = "tilted"
 ) -> Tensor:
-    """Bound E[log p(target)] of a categorical distribution whose logits are random, for `ELBO`.
+    """Compute a bound or estimate of E[log p(target)] for a categorical likelihood, for `ELBO`.
 
-    The logits f have means m and variances v, and are independent. With p = softmax(m) and K
-    classes, E[f_y - logsumexp f] is log p_y minus a penalty, which does not depend on the target::
+    The logits f_k of K classes are independent, with means m_k and variances v_k. With
+    p = softmax(m), the result for target y is log p_y minus a penalty that does not depend on y::
 
         "tilted"     sum_k p_k^2 v_k/2 + log sum_k p_k exp((1 - 2 p_k) v_k/2)
         "quadratic"  (K - 1)/(4 K) sum_k v_k
         "taylor"     sum_k p_k (1 - p_k) v_k/2
 
-    The first is a bound for normal logits (Knowles and Minka 2011, with their a_k = p_k), and is
-    exact to first order in v. The second is a bound for logits of any distribution (Böhning 1992);
-    for two classes it is the bound of ``"logit"``. The third is the first-order expansion, not a
-    bound.
+    ``"tilted"`` is a lower bound for normal logits (Knowles and Minka 2011, with their a_k = p_k),
+    and is exact to first order in v. ``"quadratic"`` is a bound for logits of any distribution
+    (Böhning 1992). For two classes it is the ``"logit"`` bound of
+    `expected_bernoulli_log_likelihood`. ``"taylor"`` is the first-order expansion, not a bound.
 
     Parameters
     ----------
@@ -176,8 +176,8 @@ def expected_categorical_log_likelihood(
 
     Notes
     -----
-    Haussmann et al. (2018), section 2.4, do not derive the case of several classes, which they call
-    similar to two. Their published code uses the third form.
+    Haussmann et al. (2018), section 2.4, say that several classes are similar to two, but do not
+    derive the formula. Their published code uses ``"taylor"``.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def _penalty(mean: Tensor, variance: Tensor, form: str) -> Tensor:
     p = log_p.exp()
     if form == "taylor":
         return 0.5 * (p * (1.0 - p) * variance).sum(1)
-    # Use log p, because the logits would give a difference of large numbers.
+    # With logits in place of log p, this would be a difference of large numbers.
     tilted = torch.logsumexp(log_p + (0.5 - p) * variance, 1)
     return 0.5 * (p * p * variance).sum(1) + tilted
 

@@ -1,4 +1,4 @@
-"""Weights that a hook computes before each call: recompute, copy or make them permanent."""
+"""Recompute, copy or make permanent the weights that a hook computes before each call."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -11,17 +11,17 @@ from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.weight_norm import WeightNorm
 
 _COMPUTE = (BasePruningMethod, WeightNorm)
-"""Hooks that can be called at any time. The hook of a spectral norm would change its state."""
+"""Hooks that are safe to call. `spectral_norm` is excluded: each call changes its state."""
 
 
 def refresh(module: Any) -> None:
-    """Recompute the weights of a module from its parameters.
+    """Recompute the weights that pruning or weight normalisation derives from the parameters.
 
-    After an optimizer step or `load_state_dict`, they are out of date until the next call.
+    After an optimizer step or `load_state_dict`, these weights are out of date until a forward.
     """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, _COMPUTE):
-            # Recomputed weights need their graph, even if the caller only counts them.
+            # Keep the graph of the weights for later calls, even if this caller needs no gradient.
             with torch.enable_grad():
                 hook(module, None)
 
@@ -32,7 +32,7 @@ def masked(module: Any, name: str) -> bool:
 
 
 def copies(model: torch.nn.Module) -> dict[int, Any]:
-    """Copy weights computed by hooks, which `copy.deepcopy` refuses, and return a memo for it."""
+    """Return copies of the weights that hooks compute, as the memo that `copy.deepcopy` needs."""
     found: dict[int, Any] = {}
     for module in model.modules():
         for hook in module._forward_pre_hooks.values():

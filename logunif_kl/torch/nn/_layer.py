@@ -31,17 +31,17 @@ Tensor = torch.Tensor
 class VariationalLayer(StochasticModule):
     """The base class of all variational layers.
 
-    Use it with `isinstance`, and for the methods that all layers share.
+    Use it in `isinstance` checks, and to look up the methods that all layers share.
 
     Attributes
     ----------
     weight : Parameter
         The means of the weights.
     log_sigma2 or log_alpha : Parameter
-        The logarithms of the variances, or of their ratio to the squares of the means.
+        The logarithms of the variances sigma^2, or of alpha = sigma^2/mean^2.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        The options, as for `VariationalLinear`. The first three are fixed. Assigning to the others
-        checks them as the constructor does.
+        The options, as for `VariationalLinear`. `posterior`, `sharing` and `noise` are fixed. You
+        may assign the others, which are then checked as in the constructor.
 
     Raises
     ------
@@ -71,16 +71,16 @@ class VariationalLayer(StochasticModule):
         super().__init__(*args, **kwargs)
 
     def _become_variational(self, **options: Unpack[VariationalOptions]) -> None:
-        """Check and keep the options, and make the second parameter."""
-        # Avoid __setattr__, which refuses to change them.
+        """Check and store the options, and create `log_sigma2` or `log_alpha`."""
+        # __setattr__ would refuse to change the fixed options.
         self.__dict__.update(checked(options))
-        # torch's __init__ of a lazy layer has made a parameter for the default options.
+        # The __init__ of a lazy layer has already made a parameter for the default options.
         for name in ("log_sigma2", "log_alpha"):
             self._parameters.pop(name, None)
         self._make_log_variance()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Check an option that is assigned later. Options that shape the parameters are fixed."""
+        """Check an option that is assigned later, and refuse to change one of the fixed options."""
         if name in DEFAULTS:
             value = option(name, value, self.posterior)
             if name in FIXED:
@@ -118,7 +118,7 @@ class VariationalLayer(StochasticModule):
             self._log_variance.fill_(self.initial)
 
     def reset_parameters(self) -> None:
-        """Initialise the means and the bias as torch does, and the second parameter."""
+        """Initialise the means and the bias as torch does, and set the second parameter."""
         super().reset_parameters()  # type: ignore[misc]
         # torch's __init__ calls this before the second parameter exists.
         if self._log_variance_name in self._parameters:
@@ -164,7 +164,7 @@ class VariationalLayer(StochasticModule):
         return self._normals(mean.shape, mean)
 
     def _bounded(self) -> Tensor:
-        """Return the second parameter, limited to its bound and in a shape that fits the weight."""
+        """Return the second parameter, at most `max_log_alpha`, with the weight's dimensions."""
         found = _posterior.broadcastable(
             self._log_variance_name,
             self._log_variance,
@@ -177,11 +177,11 @@ class VariationalLayer(StochasticModule):
         return _posterior.bounded(found, self.max_log_alpha)
 
     def _typed(self) -> Tensor:
-        """Return the second parameter in the weight's type, for products with inputs."""
+        """Return the second parameter, at most `max_log_alpha`, in the dtype of the weight."""
         return self._bounded().to(self.weight.dtype)
 
     def _root(self) -> Tensor:
-        """Return the weights' standard deviations, or with log alpha their ratios to the means."""
+        """Return sigma, or for the multiplicative posterior sqrt(alpha) = sigma/|mean|."""
         return (0.5 * clamped(self._typed())).exp()
 
     def _deviations(self) -> Tensor:
@@ -189,7 +189,7 @@ class VariationalLayer(StochasticModule):
         return deviations if self.posterior == "additive" else self.weight * deviations
 
     def _weights(self, shape: Any) -> Tensor:
-        """Draw weights, in their shape or with additional leading dimensions."""
+        """Draw samples of the weights; `shape` ends with the shape of the weights."""
         deviations = self._deviations()
         found = self.weight + deviations * self._normals(shape, self.weight)
         if found.dtype != torch.float16:
@@ -199,31 +199,31 @@ class VariationalLayer(StochasticModule):
         return found.clamp(-most, most)
 
     def _variances(self) -> tuple[Tensor, bool]:
-        """Return the variances of the weights, or their logarithms and True."""
+        """Return the variances of the weights and False, or their logarithms and True."""
         if self.posterior == "additive":
             return self._typed(), True
         return _posterior.multiplied(self.weight, self._typed()), False
 
-    # Each layer defines these for its kind of product, or only those that it needs.
-    _check_shape: Any  # (input): raise if its shape does not fit
+    # Each subclass defines the methods below that it needs, with these arguments and results.
+    _check_shape: Any  # (input): raise if the shape of the input does not fit
     _product: Any  # (input, weight, bias): the output
     _product_backward: Any  # as in `_local.Product`
-    _product_each: Any  # (input, weights): the outputs of examples that have their own weights
-    _batched: Any  # (input): whether it has a dimension of examples
-    _scaled: Any  # (input): the input times the scales of correlated noise
-    _scales: Any  # (): the number of scales, one for each input unit
+    _product_each: Any  # (input, weights): the output, with separate weights for each example
+    _batched: Any  # (input): whether the input has a batch dimension
+    _scaled: Any  # (input): the input times random scales, for correlated noise
+    _scales: Any  # (): the number of these scales, one for each input unit
 
     def _padded(self, input: Tensor) -> Tensor:
-        """Return the input with the padding that the product does not add."""
+        """Return the input with the padding that `_product` does not add itself."""
         return input
 
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
         """The terms whose sum is the KL. With ``whole=True``, for all rows of an embedding.
 
-        ("normal", mu, log_sigma2, 1), or ("alpha", log_alpha, weights or scales per element). With
-        a mask of `torch.nn.utils.prune` the last is a tensor that counts the kept weights. The
-        exact KL of "normal" needs no count, because it is 0 where `prune` sets mean and variance to
-        0. Half types are converted to float32, which is wide enough for a sum over many weights.
+        A term is ("normal", mu, log_sigma2, 1) or ("alpha", log_alpha, number of weights or scales
+        for each element). Under a mask of `torch.nn.utils.prune`, the last item is a tensor of the
+        numbers of kept weights. For the exact "normal" KL it stays 1, because that KL is 0 where
+        `prune` sets mean and variance to 0. Half types become float32, for accurate sums.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")
@@ -267,8 +267,8 @@ class VariationalLayer(StochasticModule):
         Raises
         ------
         ValueError
-            If `of` is not one of these, or belongs to the other noise. The KL of the weights
-            under correlated noise is infinite (Hron et al. 2017, section 3).
+            If `of` is not one of these, or does not match the noise of the layer. The KL of the
+            weights under correlated noise is infinite (Hron et al. 2017, section 3).
 
         Examples
         --------
@@ -296,8 +296,8 @@ class VariationalLayer(StochasticModule):
         Returns
         -------
         Tensor
-            Of the shape of `weight`: log sigma^2 - 2 log|mu|, which is inf where mu = 0, or the
-            bounded `log_alpha`. It is -inf in the row of a `padding_idx`, which has no noise.
+            Of the shape of `weight`: log sigma^2 - 2 log|mu|, which is inf where mu = 0, or
+            min(`log_alpha`, `max_log_alpha`). The row at a `padding_idx` has no noise: it is -inf.
         """
         refresh(self)
         if self.posterior == "additive":
@@ -305,7 +305,7 @@ class VariationalLayer(StochasticModule):
         return self._bounded().expand(self.weight.shape)
 
     def extra_repr(self) -> str:
-        """Show the options of torch's layer, and those that differ from the defaults."""
+        """Show the arguments of torch's layer, the posterior, and options other than defaults."""
         found = [super().extra_repr(), f"posterior={self.posterior!r}"]
         for name in ("sharing", "noise", "estimator", "max_log_alpha", "penalty"):
             value = getattr(self, name)
@@ -315,7 +315,7 @@ class VariationalLayer(StochasticModule):
 
 
 def _refuse_fusion(layer: VariationalLayer, caller: Any) -> None:
-    # The fusion assigns a weight to a copy of the layer, like a user. Only the caller differs.
+    # torch's fusion assigns to the weight of a copy, as a user may. Only the caller differs.
     if caller.f_globals.get("__name__") == "torch.nn.utils.fusion":
         raise TypeError(
             f"a {type(layer).__name__} was fused with batch normalisation, which would scale its "

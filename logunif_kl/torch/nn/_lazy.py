@@ -23,7 +23,7 @@ _uninitialized: Any = UninitializedParameter
 
 
 class _Lazy(VariationalLayer):
-    """A layer whose second parameter is lazy, like the parameters of torch's lazy layers."""
+    """A layer whose `log_sigma2` or `log_alpha` has no shape before the first batch."""
 
     def _make_log_variance(self) -> None:
         lazy = _uninitialized(device=self.weight.device, dtype=self.weight.dtype)
@@ -148,7 +148,7 @@ class LazyVariationalConv2d(_LazyConv, torch.nn.LazyConv2d, VariationalConv2d):
     Parameters
     ----------
     out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
-        As for `torch.nn.LazyConv2d`. The options `device` and `dtype` are also as there.
+        As for `torch.nn.LazyConv2d`, which also explains `device` and `dtype`.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
         As for `VariationalConv2d`.
 

@@ -17,9 +17,9 @@ Tensor = torch.Tensor
 
 
 def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
-    """Compute log p(target) of a categorical distribution, for `ELBO`.
+    """Compute log p(target) of each example for a categorical likelihood, for use in `ELBO`.
 
-    The logits minus their logsumexp, at the target: ``-cross_entropy(..., reduction="none")``.
+    This is ``-cross_entropy(..., reduction="none")``: the target's logit minus logsumexp(logits).
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
         Of shape (M, classes, ...), not normalised.
     target : Tensor
         Classes (integers of shape (M, ...)), or probabilities of the shape of `logits`. As in
-        `torch.nn.functional.cross_entropy`, the class -100 has log p = 0 and no gradient. Its
-        example still counts among the M of `ELBO`.
+        `torch.nn.functional.cross_entropy`, the class -100 has log p = 0 and no gradient. An
+        example of this class still counts in the M of `ELBO`.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     TypeError
         If `target` is not a tensor.
     ValueError
-        If `logits` has no dimension for the classes, or if there is one class.
+        If `logits` has no dimension for the classes, or only one class.
 
     Examples
     --------
@@ -67,16 +67,16 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def bernoulli_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
-    """Compute log p(target) of Bernoulli distributions, for `ELBO`.
+    """Compute log p(target) of each element for a Bernoulli likelihood, for use in `ELBO`.
 
-    target log s + (1 - target) log(1 - s), with s = sigmoid(logits).
+    This is target log s + (1 - target) log(1 - s), with s = sigmoid(logits).
 
     Parameters
     ----------
     logits : Tensor
         Of any shape whose first dimension is the minibatch.
     target : Tensor
-        Of the same shape, 0 or 1, or probabilities.
+        Of the same shape: 0 or 1, or probabilities of 1.
 
     Returns
     -------
@@ -105,10 +105,10 @@ def bernoulli_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | float = 0.0) -> Tensor:
-    """Compute log p(target) of normal distributions, for `ELBO`.
+    """Compute log p(target) of each element for a normal likelihood, for use in `ELBO`.
 
-    -(log(2 pi) + log_sigma2 + (target - mean)^2 / sigma^2) / 2. For a variance other than 1, pass
-    ``functools.partial(normal_log_likelihood, log_sigma2=...)``.
+    This is -(log(2 pi) + log_sigma2 + (target - mean)^2 / sigma^2) / 2. For a variance other than
+    1, pass ``functools.partial(normal_log_likelihood, log_sigma2=...)`` to `ELBO`.
 
     Parameters
     ----------
@@ -174,16 +174,16 @@ def _no_moments(output: Any, name: str) -> None:
 
 
 def check_probabilities(target: Tensor) -> None:
-    """Raise if a target of two classes is NaN, below 0 or above 1, unless it cannot be read.
+    """Raise if a target of two classes is NaN, below 0 or above 1.
 
-    Targets on an accelerator are not read, because that would wait for the device.
+    Targets on an accelerator are not checked, because reading them would wait for the device.
     """
     if torch.compiler.is_compiling() or transformed() or not plain(target) or not target.is_cpu:
         return
     if target.dtype != torch.bool and target.numel():
         least, most = (x.item() for x in target.detach().aminmax())
         if least != least:
-            raise ValueError("target holds NaN: leave out the examples without one")
+            raise ValueError("target holds NaN: leave out the examples that have no target")
         if not (least >= 0 and most <= 1):
             raise ValueError(
                 f"target holds numbers from {least:g} to {most:g}, not from 0 to 1: pass "
@@ -192,7 +192,7 @@ def check_probabilities(target: Tensor) -> None:
 
 
 def check_same_shape(name: str, first: Tensor, target: Tensor) -> None:
-    """Raise if the target is not a tensor of this shape."""
+    """Raise if the target is not a tensor of the shape of `first`, the output called `name`."""
     _check_target(target)
     if first.shape != target.shape:
         raise ValueError(

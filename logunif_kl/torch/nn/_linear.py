@@ -19,72 +19,72 @@ Tensor = torch.Tensor
 class VariationalLinear(VariationalLayer, torch.nn.Linear):
     """`torch.nn.Linear` with a Gaussian posterior over its weights.
 
-    A weight w from input i to output j is N(mu, sigma^2) or, with the ``"multiplicative"``
-    posterior, N(theta, alpha theta^2). The ``"local"`` estimator ([1]_, Eq. 6) draws each output
-    from its own Gaussian, given the inputs a::
+    The posterior of a weight w_ij from input i to output j is N(mu_ij, sigma_ij^2) or, with
+    ``posterior="multiplicative"``, N(theta_ij, alpha_ij theta_ij^2). The ``"local"`` estimator
+    ([1]_, Eq. 6) draws each output b_j from its own Gaussian, given the inputs a_i::
 
         b_j = sum_i a_i mu_ij + bias_j + sqrt(sum_i a_i^2 sigma_ij^2) zeta_j,    zeta_j ~ N(0, 1)
 
-    The layer draws in training mode and within `logunif_kl.torch.nn.sampling`. In evaluation mode
-    the output is as for `torch.nn.Linear` with the means. The bias has no variance. The
-    loss is the negative log-likelihood of all data plus `kl` (see `logunif_kl.torch.nn.ELBO`).
+    The layer draws noise in training mode and within `logunif_kl.torch.nn.sampling`. Otherwise it
+    computes `torch.nn.Linear` with the means as weights. The bias has no variance. As the loss, use
+    the negative log-likelihood of all data plus `kl` (see `logunif_kl.torch.nn.ELBO`).
 
     Parameters
     ----------
     in_features, out_features, bias, device, dtype
         As for `torch.nn.Linear`.
     posterior : {"additive", "multiplicative"}
-        The second parameter, next to the means `weight`: `log_sigma2` ([2]_), or `log_alpha`, the
-        logarithms of alpha = sigma^2/theta^2, a ratio of *variances* ([1]_, section 3.1).
+        Selects the second parameter, next to the means in `weight`: `log_sigma2` ([2]_), or
+        `log_alpha` with alpha = sigma^2/theta^2, a ratio of *variances* ([1]_, section 3.1).
     sharing : {"weight", "output", "input", "layer"}
-        Which weights share an alpha. `log_alpha` has the shape of `weight`, ``(out_features, 1)``,
-        ``(1, in_features)`` or ``(1, 1)``. The KL counts a shared alpha once for each weight that
-        has it. With the additive posterior each weight has its own sigma.
+        Which weights share an alpha: in this order, `log_alpha` has the shape of `weight`,
+        ``(out_features, 1)``, ``(1, in_features)`` or ``(1, 1)``. The KL counts a shared alpha once
+        for each of its weights. The additive posterior has a sigma for each weight.
     noise : {"independent", "correlated"}
-        Independent weights (type B, [1]_, section 3.1), or one scale for all weights of an input
-        (type A, section 3.2): w_ij = s_i theta_ij with s_i ~ N(1, alpha_i). Correlated noise needs
-        the multiplicative posterior with `sharing` ``"input"`` or ``"layer"``. `kl` is then the KL
-        of the scales, because the KL of the weights is infinite ([3]_, section 3).
+        ``"independent"``: each weight has its own noise (type B, [1]_, section 3.1).
+        ``"correlated"``: all weights of an input share a scale, w_ij = s_i theta_ij with
+        s_i ~ N(1, alpha_i) (type A, section 3.2). This needs the multiplicative posterior with
+        `sharing` ``"input"`` or ``"layer"``. `kl` is then the KL of the scales, because the KL of
+        the weights is infinite ([3]_, section 3).
     estimator : {"local", "per_example", "per_batch"}
-        What to draw: the outputs, weights for each example (the first dimension of the input), or
-        weights once for the minibatch. Weights for each example take much memory. All have the same
-        expected loss, and gradients of different variance ([1]_, section 2). Under correlated noise
-        ``"local"`` draws scales for each row of inputs.
+        What to draw: the outputs, weights for each example (along the first dimension), or weights
+        once for the minibatch. ``"per_example"`` takes much memory. All give the same expected
+        loss, but gradients of different variance ([1]_, section 2). With correlated noise,
+        ``"local"`` draws scales for each row of the input.
     initial : float, optional
-        The initial `log_sigma2` (-10 by default) or `log_alpha` (-3 by default).
+        The initial value of `log_sigma2` (-10 by default) or `log_alpha` (-3 by default).
     max_log_alpha : float, optional
-        The largest log alpha, for the multiplicative posterior: 0.0 for alpha <= 1 as in [1]_,
-        section 3.4. The layer uses ``min(log_alpha, max_log_alpha)``. At the bound or above, only a
-        gradient that decreases log alpha passes. This holds separately for the gradients of the
-        likelihood and of `neg_kl`. Where they disagree, the parameter stays within two optimizer
-        steps of the bound.
+        An upper bound of log alpha, for the multiplicative posterior; 0.0 gives alpha <= 1 as in
+        [1]_, section 3.4. The layer uses ``min(log_alpha, max_log_alpha)``. At or above the bound,
+        a gradient passes only if a descent step would decrease log alpha. This test is separate for
+        the gradients of the likelihood and of `neg_kl`. If they have opposite signs, the parameter
+        stays within two optimizer steps of the bound.
     penalty : str, Fit or NormalPrior, optional
-        What `neg_kl` computes: ``"exact"`` (the default), the name of a method of
-        `logunif_kl.methods.METHODS` that has a gradient, or a `logunif_kl.fitting.Fit`; or -KL from
-        a `NormalPrior` in place of the log-uniform one.
-        ``"kingma"`` is fitted for alpha <= 1 only, and ``"lower_bound"`` holds for alpha <= 2.42.
-        For larger alpha, their KL falls without bound (to -inf where mu = 0), and training
-        diverges: use them with the multiplicative posterior and ``max_log_alpha=0.0``.
+        How to compute `neg_kl`: ``"exact"`` (the default), the name of a method with a gradient in
+        `logunif_kl.methods.METHODS`, or a `logunif_kl.fitting.Fit`. A `NormalPrior` replaces the
+        log-uniform prior. ``"kingma"`` is fitted for alpha <= 1 only, and ``"lower_bound"`` holds
+        for alpha <= 2.42. For larger alpha their KL falls without bound (to -inf where mu = 0), and
+        training diverges: use them with the multiplicative posterior and ``max_log_alpha=0.0``.
     generator : torch.Generator, optional
-        Draws all noise of the layer, in place of torch's global generator. The generator is not in
-        the ``state_dict``. A copy or a pickle of the layer has its own generator in the same state.
-        Under `torch.utils.checkpoint.checkpoint` pass `logunif_kl.torch.nn.checkpoint_contexts`. In
-        a compiled graph, the compiler chooses the order in which layers draw.
+        Draws all noise of the layer, in place of torch's global generator. It is not part of the
+        ``state_dict``. A copy or a pickle of the layer has its own generator in the same state. For
+        `torch.utils.checkpoint.checkpoint` use `logunif_kl.torch.nn.checkpoint_contexts`. In a
+        compiled graph, the compiler chooses the order in which layers draw.
 
     Attributes
     ----------
     weight, bias : Parameter
         As in `torch.nn.Linear`, with the same initial values from the same seed.
     log_sigma2 or log_alpha : Parameter
-        The second parameter of the posterior. You may assign another one that broadcasts to the
-        shape of `weight`, or under correlated noise to the shape of the original parameter.
+        The second parameter of the posterior. You may assign another parameter that broadcasts to
+        `weight` or, with correlated noise, to the original parameter.
 
     Raises
     ------
     ValueError
-        If an option is not one of its choices, or does not go with another; if a number is not
-        finite; if the last length of an input is not `in_features`; if `weight`, `log_sigma2` or
-        `log_alpha` was replaced by one whose shape does not fit.
+        If an option is not one of its choices, or cannot be combined with another option; if a
+        number is not finite; if the last dimension of an input is not `in_features`; if you have
+        assigned a `weight`, `log_sigma2` or `log_alpha` of a wrong shape.
     TypeError
         If an option or `bias` is of a wrong type, or if a `dtype` or an input is not real.
     RuntimeError
@@ -93,24 +93,24 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     See Also
     --------
     logunif_kl.torch.nn.to_variational : make the layers of a network variational.
-    logunif_kl.torch.nn.neg_kl, logunif_kl.torch.nn.kl : of all layers of a model.
+    logunif_kl.torch.nn.neg_kl, logunif_kl.torch.nn.kl : the KL of all layers of a model.
 
     Notes
     -----
-    For one vector of inputs, the outputs have the distribution that samples of the weights would
-    give. If the input has more than two dimensions, ``"local"`` draws each row independently, and
-    ignores that the rows of one example share their weights.
+    For a single input vector, the outputs of ``"local"`` have the same distribution as with sampled
+    weights. If the input has more than two dimensions, ``"local"`` draws each row independently,
+    although the rows of one example share their weights.
 
-    The options are not part of the ``state_dict``. Pass `max_log_alpha`, `penalty`, `noise` and
-    `estimator` again, because they change what the same parameters mean.
+    The options are not part of the ``state_dict``. Pass the same `max_log_alpha`, `penalty`,
+    `noise` and `estimator` to a layer that loads one: they change the meaning of its parameters.
 
     An optimizer with weight decay (`torch.optim.AdamW`) pulls `log_sigma2` and `log_alpha` towards
     0, a large variance: put them into a group of parameters with ``weight_decay=0``.
 
-    The square root has no epsilon: where the variance is 0, the output is its mean, and gradients
-    are finite. Outputs are computed with `log_sigma2` and `log_alpha` of at most 60 (600 in
-    float64, 18 in float16). Under autocast to float16, and with float16 parameters, bfloat16, which
-    has the range, is used for the product of squares and variances.
+    No epsilon is added under the square root. Where the variance is 0, the output is its mean, and
+    gradients are finite. Outputs are computed with `log_sigma2` and `log_alpha` of at most 60 (600
+    in float64, 18 in float16). With float16 parameters, and under autocast to float16, squares and
+    variances are multiplied in bfloat16, which has a larger range.
 
     References
     ----------
@@ -189,5 +189,5 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
-        # Do not use in_features, which is 0 in a lazy layer that was loaded.
+        # In a lazy layer whose parameters were loaded, in_features is 0.
         return self.weight.shape[-1]

@@ -1,9 +1,9 @@
 """Local reparameterisation: each output has its own Gaussian (Kingma et al. 2015, Eq. 6).
 
-The function has two forms. `composite` consists of plain operations, for compilers, transforms,
-autocast, half types and DTensors. `_Fused` is for plain tensors of float32 and float64, and passes
-over the tensors half as often. `_Fused` keeps two tensors of the size of the activations and one of
-the size of the weights for the backward.
+`sample_output` has two implementations. `composite` uses ordinary operations of torch, and supports
+compilers, transforms, autocast, half types and DTensors. `_Fused` is for plain float32 and float64
+tensors, and passes over them half as often. For the backward pass, `_Fused` keeps two tensors of
+the size of the activations and one of the size of the weights.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -25,7 +25,7 @@ Draw = Callable[[Tensor], Tensor]
 
 
 class Product(Protocol):
-    """The product of a layer, and its derivatives; the derivative in the weight takes a factor."""
+    """The product of a layer with weights, and its derivatives. `factor` multiplies d_weight."""
 
     def _product(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor: ...
 
@@ -48,7 +48,7 @@ def sample_output(
     log: bool,
     draw: Draw,
 ) -> Tensor:
-    """Sample an output: its mean plus the root of its variance times the noise.
+    """Sample an output: its mean plus noise times the square root of its variance.
 
     `variances` are the variances of the weights, or with `log` their logarithms. `draw` returns
     noise of the shape, type and device of a given mean.
@@ -67,7 +67,7 @@ def composite(
     log: bool,
     draw: Draw,
 ) -> Tensor:
-    """Sample an output by plain operations."""
+    """Sample an output as `sample_output` does, by ordinary operations of torch."""
     mean = layer._product(input, weight, bias)
     variances = exponential(variances) if log else variances
     if mean.dtype != torch.float16:
@@ -94,7 +94,7 @@ def clamped(log_variance: Tensor) -> Tensor:
 
 
 def exponential(log_variances: Tensor) -> Tensor:
-    """Return finite variances from their logarithms, in float32 for float16."""
+    """Compute finite variances from their logarithms. For float16 the result is float32."""
     return wide(clamped(log_variances)).exp()
 
 
@@ -107,7 +107,7 @@ def with_noise(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
     """Compute mean + sqrt(variance) noise, in the type of the mean.
 
     If a variance is not positive, the result is the mean, and the derivative in the variance is
-    zero. Some convolutions round a zero to a small negative number.
+    zero. Variances may be negative, because some convolutions round 0 to a small negative number.
     """
     none = variance <= 0.0
     deviation = variance.masked_fill(none, 1.0).sqrt().masked_fill(none, 0.0)
@@ -135,7 +135,7 @@ def _fusible(*tensors: Tensor | None) -> bool:
 
 
 class _Fused(Function):
-    """`composite` with fewer passes: operations overwrite results that nothing else uses."""
+    """`composite` with fewer passes over the tensors, by operations in place."""
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -153,12 +153,12 @@ class _Fused(Function):
         output = layer._product(input, weight, bias)
         noise = draw(output)
         deviation = layer._product(squares, variances, None).clamp_(min=0.0).sqrt_()
-        # The next operation could not change a view in place.
+        # The operation in place would fail for a view.
         if output._is_view():
             output = torch.addcmul(output, deviation, noise)
         else:
             output.addcmul_(deviation, noise)
-        # Where this bound holds, the variance has no gradient.
+        # Where a deviation is at most `least`, the noise is divided by inf: no gradient there.
         least = torch.finfo(deviation.dtype).tiny ** 0.5
         noise.div_(F.threshold(deviation, least, math.inf, inplace=True))
         ctx.save_for_backward(input, weight, bias, given, squares, variances, noise)
@@ -187,7 +187,7 @@ class _Fused(Function):
 
 
 def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> Any:
-    """Compute gradients that can be differentiated again, with plain operations."""
+    """Compute gradients that can be differentiated again, by `composite`."""
     layer, log = ctx.layer, ctx.log
     input, _, _, variances = given
 

@@ -20,22 +20,22 @@ Tensor = torch.Tensor
 def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     """-KL(q || p) of all variational layers of a model, summed: *maximise* it (ELBO sign).
 
-    With F and u as in `logunif_kl.torch.neg_kl` (Hron et al. 2017, Eq. 1), and over all weights,
-    or scales under correlated noise::
+    This is a sum over all alphas, with F as in `logunif_kl.neg_kl` (Hron et al. 2017, Eq. 1)::
 
-        -KL = sum_i c_i (constant - F(u_i)),    constant = 0 (zero_at=inf)
+        -KL = sum_i c_i (constant - F(u_i)),    u_i = 1/(2 alpha_i),    constant = 0 (zero_at=inf)
 
-    c_i is the number of weights that share the alpha of u_i. A module that is used several times (a
-    recurrent cell) counts once, and so do two layers that share both parameters. The row of a
-    `padding_idx` has no noise and does not count, unless another layer that shares it draws it.
+    c_i is the number of weights, or scales of correlated noise, that share alpha_i. A module that
+    is used several times (a recurrent cell) counts once, and so do two layers that share both
+    parameters. The row at a `padding_idx` has no noise and does not count, unless another layer
+    that shares it draws it.
 
     Parameters
     ----------
     model : torch.nn.Module
         A layer, or any module that holds layers.
     of : {"weights", "scales"}, optional
-        Raise an error for a layer that has the other KL. A layer has the KL of the scales under
-        correlated noise (type A), and of the weights otherwise.
+        Check that all layers have this KL. Layers with correlated noise (type A) have the KL of the
+        scales. All other layers have the KL of the weights.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     TypeError
         If `model` is not a module.
     ValueError
-        If it has no variational layers, or a layer does not have the KL `of` the weights or scales.
+        If `model` has no variational layers, or a layer does not have the KL that `of` names.
 
     See Also
     --------
@@ -57,8 +57,8 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
 
     Notes
     -----
-    All tensors of one type and device take one autograd node, which does not copy them. Under
-    `torch.compile`, in transforms of `torch.func` and for DTensors, each tensor takes its own node.
+    One autograd node computes the KL of all tensors of one dtype and device, without copies. Under
+    `torch.compile`, in transforms of `torch.func` and for DTensors, each tensor has its own node.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
 
 
 def named_kl(model: torch.nn.Module, of: str | None = None) -> dict[str, Tensor]:
-    """KL(q || p) of each variational layer of a model, by the name of the layer.
+    """KL(q || p) of each variational layer of a model, in a dict from the layers' names.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ def named_kl(model: torch.nn.Module, of: str | None = None) -> dict[str, Tensor]
     Returns
     -------
     dict of str to Tensor
-        0-d tensors, whose sum is ``kl(model)`` up to rounding. Shared parameters are listed under
-        the first name.
+        0-d tensors, whose sum is ``kl(model)`` up to rounding. Layers that share parameters have
+        one entry, under the first name.
 
     Raises
     ------
@@ -144,13 +144,13 @@ def named_kl(model: torch.nn.Module, of: str | None = None) -> dict[str, Tensor]
 
 
 def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
-    """The variational layers of a model with their names, each once.
+    """List (name, layer, whole) for each variational layer of a model, once.
 
-    A layer is left out if an earlier layer has the same weight and second parameter. The third item
-    is True if the row of a padding counts, because another layer with this weight draws it.
+    A layer is left out if an earlier layer has the same weight and second parameter. `whole` is
+    True if the row at `padding_idx` counts, because another layer with this weight draws it.
     """
     found: list[tuple[str, VariationalLayer, bool]] = []
-    # Keep the tensors, so that none of them is freed and its `id` reused.
+    # Keep the tensors: if one were freed, another tensor could get the same `id`.
     seen: dict[Any, tuple[Tensor, Tensor, int]] = {}
     for name, module in check_module(model).named_modules():
         if isinstance(module, VariationalLayer):

@@ -1,7 +1,7 @@
 """Mean and variance of a network's outputs in one pass, without samples.
 
-A network takes `Moments` instead of its input. Layers of this package and functions of torch with a
-rule in `_moments_rules` pass them on. All others raise an error.
+Pass `Moments` to a network instead of a tensor. Layers of this package, and functions of torch with
+a rule in `_moments_rules`, return the moments of their outputs. All other functions raise an error.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -23,10 +23,10 @@ Tensor = torch.Tensor
 class Moments:
     """The mean and the variance of each element of a tensor.
 
-    Given moments instead of a tensor, a network returns the mean and the variance of its outputs
-    under the posterior over its weights: see `moments`. ``mean, variance = found`` unpacks them.
-    They have `shape`, `ndim`, `dtype`, `device`, and the methods of tensors that rearrange
-    elements, such as `flatten` and `view`. You can add constants and multiply by them.
+    If you pass `Moments` instead of a tensor, a network returns the mean and the variance of its
+    outputs under the posterior over its weights: see `moments`. ``mean, variance = found`` unpacks
+    them. `Moments` have `shape`, `ndim`, `dtype`, `device`, and the tensor methods that rearrange
+    elements, such as `flatten` and `view`. You can add and multiply them by constants.
 
     Parameters
     ----------
@@ -84,11 +84,11 @@ class Moments:
         yield self.variance
 
     def __repr__(self) -> str:
-        """Show both."""
+        """Show the mean and the variance."""
         return f"Moments(mean={self.mean}, variance={self.variance})"
 
     def _like(self, mean: Tensor, variance: Tensor | None) -> Moments:
-        """Make moments of the same steepness, without checks."""
+        """Return new moments with the same steepness, without checks."""
         found = object.__new__(type(self))
         found.mean, found._variance, found.steepness = mean, variance, self.steepness
         return found
@@ -107,11 +107,11 @@ class Moments:
         return self.mean.ndim
 
     def relu(self) -> Moments:
-        """Rectify: see `moments`."""
+        """Apply the rule of the rectifier: see `moments`."""
         return rules.relu(self)
 
     def __getitem__(self, at: Any) -> Moments:
-        """Take some of the elements."""
+        """Index the mean and the variance."""
         return rules.arranged("__getitem__")(self, at)
 
     def __add__(self, other: Any) -> Moments:
@@ -140,7 +140,7 @@ class Moments:
     def __torch_function__(
         cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Apply a rule instead of a function of torch."""
+        """Apply the rule for a torch function, in place of the function."""
         rule = rules.RULES.get(function)
         others = [*args[1:], *(kwargs or {}).values()]
         first = bool(args) and isinstance(args[0], Moments)
@@ -150,9 +150,9 @@ class Moments:
         return rule(*args, **(kwargs or {}))
 
     def __getattr__(self, name: str) -> Any:
-        """Raise for other methods of tensors."""
+        """Raise an error that says so if a tensor method has no rule."""
         if not name.startswith("_") and hasattr(Tensor, name):
-            # Both kinds of error, because `hasattr` catches only the second.
+            # The error is also an AttributeError, so that `hasattr` returns False.
             raise _NoMethod(str(_no_rule(f"the method {name!r} of tensors")))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -166,13 +166,13 @@ class Moments:
 
 
 class _NoMethod(TypeError, AttributeError):
-    """A method of tensors that has no rule."""
+    """The error for a method of tensors that has no rule."""
 
 
 def _no_rule(what: str) -> TypeError:
     return TypeError(
         f"moments do not pass through {what}: use linear layers, convolutions, ReLU and pooling, "
-        "or sample"
+        "or draw samples"
     )
 
 
@@ -183,7 +183,7 @@ def _method(name: str) -> Any:
         return function(self, *args, **kwargs)
 
     method.__name__ = name
-    method.__doc__ = f"Apply `torch.Tensor.{name}` to both."
+    method.__doc__ = f"Apply `torch.Tensor.{name}` to the mean and the variance."
     return method
 
 
@@ -192,7 +192,7 @@ for _name in rules.ARRANGING:
 
 
 def check_tensor(name: str, given: Any, instead: str) -> None:
-    """Raise if an argument of moments is not a tensor of real numbers."""
+    """Raise if an argument is `Moments`, or is not a tensor of real numbers."""
     if isinstance(given, Moments):
         raise TypeError(
             f"{name} must be a tensor, but Moments were given: pass their mean and their variance"
@@ -215,12 +215,12 @@ def check_input(input: Any) -> None:
 def _check_constant(how: str, other: Any) -> None:
     if isinstance(other, Moments):
         raise TypeError(
-            f"moments were {how} moments, which needs their covariance: sample such a network"
+            f"moments were {how} moments, which needs their covariance: draw samples instead"
         )
 
 
 def check_steepness(given: Any) -> float:
-    """Return the steepness of a step, a positive number."""
+    """Return the steepness if it is a positive number, otherwise raise an error."""
     value = real_number("steepness", given)
     if not value > 0.0:
         raise ValueError(f"steepness must be positive, but {value} was given: pass math.inf")

@@ -1,9 +1,9 @@
 """How each operation changes a mean and a variance, without samples.
 
-Haussmann et al. (2018), section 2.3: Eqs. 3 and 4 for sums and products of independent variables,
-and the identity-delta decomposition for the rectifier and the maximum. A rule has the arguments of
-the torch function that it replaces. The first argument is a `Moments`, whose `_variance` is None if
-the variance is zero.
+The rules are from Haussmann et al. (2018), section 2.3: Eqs. 3 and 4 for sums and products of
+independent variables, and the identity-delta decomposition for the rectifier and the maximum. A
+rule takes the arguments of the torch function that it replaces. Its first argument is a `Moments`,
+whose `_variance` is None if the variance is zero.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -25,10 +25,10 @@ Multiply = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 def product(
     multiply: Multiply, x: Any, weight: Tensor, bias: Tensor | None, variances: Tensor | None
 ) -> Any:
-    """Multiply by independent weights of these means and variances, and add a constant bias.
+    """Return the moments of h = a w + b, for independent inputs a and weights w ~ N(mu, sigma^2).
 
-    E[h] = E[a] mu + b and var[h] = E[a]^2 sigma^2 + var[a] (mu^2 + sigma^2), with the sums of the
-    product, for independent elements of a.
+    With the sums of the matrix product or convolution, E[h] = E[a] mu + b and
+    var[h] = E[a]^2 sigma^2 + var[a] (mu^2 + sigma^2).
     """
     mean = multiply(x.mean, weight, bias)
     half = mean.dtype == torch.float16
@@ -47,13 +47,13 @@ def product(
             found.append(multiply(variance, weight * weight, None))
     if not found:
         return x._like(mean, None)
-    # Some convolutions round a zero to a small negative number, and 0 times infinity is NaN.
+    # Some convolutions round 0 to a small negative number. An infinite variance times 0 is NaN.
     total = found[0] if len(found) == 1 else found[0] + found[1]
     return x._like(mean, total.clamp(0.0, torch.finfo(total.dtype).max))
 
 
 def _by(function: Any) -> Any:
-    """Make the rule for a product with constant weights."""
+    """Return the rule for a product with constant weights."""
 
     def rule(
         x: Any, weight: Tensor, bias: Tensor | None = None, *options: Any, **named: Any
@@ -67,9 +67,9 @@ def _by(function: Any) -> Any:
 
 
 def relu(x: Any, inplace: bool = False) -> Any:
-    """Multiply h by a step z, a Bernoulli variable of P(z = 1) = sigmoid(C E[h]) independent of h.
+    """Return the moments of z h in place of max(h, 0), with a step z that is independent of h.
 
-    C is the steepness. If C is infinite, z is 1 where E[h] > 0, and 0 elsewhere.
+    P(z = 1) is sigmoid(C E[h]), with C the steepness. For C = inf, z is 1 where E[h] > 0, else 0.
     """
     mean, variance = x.mean, x._variance
     if x.steepness == math.inf:
@@ -79,7 +79,7 @@ def relu(x: Any, inplace: bool = False) -> Any:
         argument = x.steepness * mean
         on, off = torch.sigmoid(argument), torch.sigmoid(-argument)
         at = mean.float() if mean.dtype == torch.float16 else mean
-        # E[z] var[h] + var[z] E[h]^2, as a sum of non-negative terms.
+        # The variance is E[z] var[h] + var[z] E[h]^2, a sum of non-negative terms.
         flips = on * off * (at * at)
         found = on * mean, flips if variance is None else on * variance + flips
     if not inplace:
@@ -89,7 +89,7 @@ def relu(x: Any, inplace: bool = False) -> Any:
 
 
 def _maximum(pool: Any, places: int) -> Any:
-    """Make the rule for a maximum: the moments of the window's element with the greatest mean."""
+    """Return the rule for maximum pooling: the moments of the element with the greatest mean."""
 
     def rule(x: Any, *options: Any, return_indices: bool = False, **named: Any) -> Any:
         mean, at = pool(x.mean, *options, return_indices=True, **named)
@@ -102,7 +102,7 @@ def _maximum(pool: Any, places: int) -> Any:
 
 
 def _average(pool: Any, places: int) -> Any:
-    """Make the rule for a mean of n elements: var = sum of variances / n^2."""
+    """Return the rule for average pooling of n elements: var = sum of the variances / n^2."""
 
     def rule(
         x: Any,
@@ -132,7 +132,7 @@ def _average(pool: Any, places: int) -> Any:
 
 
 def _adaptive_average(pool: Any, places: int) -> Any:
-    """Make the rule for a mean over windows that cover the input and may differ in size."""
+    """Return the rule for adaptive average pooling, whose windows may differ in size."""
 
     def rule(x: Any, output_size: Any) -> Any:
         mean = pool(x.mean, output_size)
@@ -153,7 +153,7 @@ def _lengths(given: Any, places: int) -> Sequence[int]:
 
 
 def arranged(name: str) -> Any:
-    """Make the rule for a tensor method that rearranges elements."""
+    """Return the rule for a tensor method that rearranges elements."""
 
     def rule(x: Any, *options: Any, **named: Any) -> Any:
         variance = None if x._variance is None else getattr(x._variance, name)(*options, **named)
@@ -174,7 +174,7 @@ def _pad(x: Any, pad: Any, mode: str = "constant", value: float | None = None) -
 def _dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     if training and p:
         raise ValueError(
-            f"dropout with p={p} draws noise, and moments have none: call model.eval()"
+            f"dropout with p={p} draws noise, which moments do not support: call model.eval()"
         )
     return x
 
@@ -188,7 +188,7 @@ def scale(x: Any, constant: Any) -> Any:
     """Multiply by a constant."""
     mean = x.mean * constant
     variance = _as_wide_as(x, mean)
-    # The square of the constant may overflow, in float16 already for 300.
+    # Multiply twice, because the square of the constant may overflow (in float16, already of 300).
     return x._like(mean, None if variance is None else variance * constant * constant)
 
 

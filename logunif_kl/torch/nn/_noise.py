@@ -1,4 +1,4 @@
-"""Normal noise, with or without a generator, on any device, for DTensors and in graphs."""
+"""Draw normal noise on any device, with or without a generator, for DTensors and compilers."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -20,10 +20,10 @@ class StochasticModule(torch.nn.Module):
     """A module that draws noise in training mode, and in evaluation mode within `sampling`."""
 
     _sampling: int = 0
-    """How many `sampling` contexts are open, in all threads."""
+    """The number of open `sampling` contexts of this module, in all threads."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the module outside of any context, because a copy is in no context."""
+        """Restore the module without the number of open contexts, which do not hold for a copy."""
         super().__setstate__({name: x for name, x in state.items() if name != "_sampling"})
 
     def __prepare_scriptable__(self) -> NoReturn:
@@ -39,30 +39,30 @@ class StochasticModule(torch.nn.Module):
 
 
 def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Draw standard normals of a shape, in the type and on the device of another tensor.
+    """Draw standard normal noise of a shape, with the dtype and device of the tensor `like`.
 
     The result is a new tensor, which the caller may change in place.
     """
     device = like.device
     if device.type == "meta":
-        # A tensor on this device has no numbers.
+        # Tensors on this device have shapes but no values, so there is nothing to draw.
         generator = None
     if generator is not None:
         _check(generator, device)
     if hasattr(like, "placements"):
         return _distributed(shape, like, generator)
     if generator is not None and torch.compiler.is_compiling():
-        # A graph cannot hold a generator, so it holds a number that stands for the generator.
+        # A compiled graph cannot hold a generator, but it can hold a number that identifies one.
         number, call = _number(generator)
         return torch.ops.logunif_kl_nn.normals(like.detach(), shape, number, call)
     if torch.compiler.is_compiling() and _by_the_operator(like):
-        # Call PyTorch's randn: the compiler's own code for it is ten times as slow. Each draw gets
-        # its own empty tensor, because the compiler merges equal constants.
+        # Call PyTorch's normal_, because the compiler's own randn is ten times as slow. Each draw
+        # gets its own empty tensor, because the compiler merges equal constants.
         return torch.empty(shape, dtype=like.dtype, device=device).normal_()
-    # The overloads with a generator do not accept symbolic lengths.
+    # Do not pass generator=None: overloads with a generator argument refuse symbolic sizes.
     drawn_by: dict[str, Any] = {} if generator is None else {"generator": generator}
     if tuple(shape) == tuple(like.shape):
-        # In the same memory format, such as channels_last.
+        # Keep the memory format of `like`, such as channels_last.
         if _drawn_one_by_one(like):
             noise = torch.empty_like(like)
             noise.as_strided((noise.numel(),), (1,)).normal_(**drawn_by)
@@ -72,7 +72,7 @@ def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | Non
 
 
 def _drawn_one_by_one(like: Tensor) -> bool:
-    """Whether PyTorch would draw one normal at a time, which takes several times as long.
+    """Whether PyTorch would draw one number at a time, which takes several times as long.
 
     PyTorch does so on a CPU for a tensor that is not contiguous.
     """
@@ -94,10 +94,10 @@ def _check(generator: torch.Generator, device: torch.device) -> None:
 
 
 def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | None) -> Tensor:
-    """Draw the normals that one process would draw, as a DTensor.
+    """Draw the same noise as a single process would, as a DTensor.
 
-    On a GPU PyTorch does so itself, without a generator. Elsewhere, processes with equal seeds
-    would draw the same normals for different shards, so each process draws all and keeps its shard.
+    PyTorch does so itself on a GPU without a generator. Elsewhere, processes with equal seeds would
+    draw the same noise for different shards, so each process draws all noise and keeps its shard.
     """
     from torch.distributed.tensor import Replicate, distribute_tensor
 
@@ -110,9 +110,9 @@ def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | N
 
 
 def settled(x: Any) -> Any:
-    """Complete the pending sums of a DTensor; return another tensor unchanged.
+    """Add up the partial results in a DTensor; return another tensor unchanged.
 
-    A look-up in sharded rows is such a sum, which must be complete before the next look-up.
+    A look-up in a table with sharded rows gives partial results. Add them before the next look-up.
     """
     if not hasattr(x, "placements"):
         return x
@@ -125,12 +125,12 @@ _numbered: WeakValueDictionary[int, torch.Generator] = WeakValueDictionary()
 _calls = count()
 
 
-# The compiler guards on the generator's identity.
+# The compiler traces again if it is given another generator.
 @called_by_compiler
 def _number(generator: torch.Generator) -> tuple[int, int]:
-    """Return a number for the generator, and one for the call.
+    """Return a number that identifies the generator, and another one for each call.
 
-    Without a number of its own, the compiler would merge calls with the same arguments.
+    The compiler would otherwise merge calls with the same arguments into one call.
     """
     _operator()
     _numbered[id(generator)] = generator
@@ -138,10 +138,10 @@ def _number(generator: torch.Generator) -> tuple[int, int]:
 
 
 def _by_the_operator(like: Tensor) -> bool:
-    """Whether a compiled graph may fill an empty tensor with normals.
+    """Whether a compiled graph may draw noise by `normal_` on an empty tensor.
 
-    Within a transform the empty tensor would not be batched, and in another memory format the noise
-    would have another order.
+    In a transform of `torch.func` the empty tensor would not be batched. In another memory format
+    the noise would have another order.
     """
     return like.device.type == "cpu" and like.is_contiguous() and not _transformed()
 
@@ -153,7 +153,7 @@ def _transformed() -> bool:
 
 @cache
 def _operator() -> Any:
-    """Register the operator ``logunif_kl_nn::normals``, which exists as long as the result."""
+    """Register the operator ``logunif_kl_nn::normals``. Keep the result, or it is removed again."""
     made = torch.library.Library("logunif_kl_nn", "FRAGMENT")
     made.define(
         "normals(Tensor like, SymInt[] shape, int generator, int call) -> Tensor",

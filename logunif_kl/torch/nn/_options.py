@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class VariationalOptions(TypedDict, total=False):
-    """The options that every variational layer takes, as `VariationalLinear` documents them."""
+    """The options that every variational layer takes. `VariationalLinear` explains them."""
 
     posterior: str
     sharing: str
@@ -48,9 +48,9 @@ _CHOICES = {
     "estimator": ("local", "per_example", "per_batch"),
 }
 
-# log sigma^2 as in Molchanov et al. (2017), section 5, and log alpha of a dropout rate alpha/(1 +
-# alpha) of 5 %. From a much smaller alpha, thousands of steps would pass before the noise matters,
-# because the KL raises log alpha by a gradient of at most 1/2.
+# The initial log sigma^2 is from Molchanov et al. (2017), section 5. The initial log alpha gives a
+# dropout rate alpha/(1 + alpha) of 5 %. With a much smaller alpha, training would take thousands of
+# steps until the noise matters, because the KL's gradient in log alpha is at most 1/2.
 _INITIAL = {"additive": -10.0, "multiplicative": -3.0}
 
 
@@ -76,7 +76,7 @@ def list_options(function: F) -> F:
 
 
 def checked(options: VariationalOptions) -> dict[str, Any]:
-    """Check the options and add the defaults."""
+    """Check the options, and return them with the defaults of those that were not given."""
     for name in options:
         if name not in DEFAULTS:
             raise TypeError(f"there is no option {name!r}: pass one of {', '.join(DEFAULTS)}")
@@ -93,7 +93,7 @@ def checked(options: VariationalOptions) -> dict[str, Any]:
 
 
 def option(name: str, value: Any, posterior: str) -> Any:
-    """Return an option of a layer of this posterior if its value is allowed."""
+    """Return the value of an option if it is allowed for this posterior, otherwise raise."""
     if name in _CHOICES:
         return one_of(name, value, _CHOICES[name])
     if name == "penalty":
@@ -111,7 +111,7 @@ def option(name: str, value: Any, posterior: str) -> Any:
 def check_together(
     posterior: str, sharing: str, noise: str, max_log_alpha: float | None, **_: Any
 ) -> None:
-    """Raise if options that are allowed by themselves cannot be combined."""
+    """Raise ValueError if options that are valid one by one cannot be combined."""
     if posterior == "additive":
         given = {"sharing": sharing, "noise": noise, "max_log_alpha": max_log_alpha}
         for name, value in given.items():
@@ -128,7 +128,7 @@ def check_together(
 
 
 def check_of(of: Any, noise: str) -> None:
-    """Raise if a layer with this noise does not have the KL `of` the weights or scales."""
+    """Raise ValueError if a layer with this noise does not have the KL that `of` names."""
     if of is None:
         return
     one_of("of", of, ("weights", "scales"))

@@ -1,7 +1,7 @@
 """The penalty of a layer: exact -KL, a published approximation, a fit, or a normal prior.
 
 Closed forms use torch's operations, with finite derivatives everywhere. NumPy computes the
-numerical methods of `logunif_kl.methods`. All have the constant of ``zero_at=inf``.
+numerical methods of `logunif_kl.methods`. All use the additive constant of ``zero_at=inf``.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -38,8 +38,8 @@ class NormalPrior:
 
         KL(q || p) = 1/2 [mu^2/variance + e^t - 1 - t]
 
-    It is zero where mu = 0 and sigma^2 is the variance of the prior. Layers take it with
-    ``posterior="additive"``.
+    It is zero where mu = 0 and sigma^2 is the variance of the prior. A layer with this prior must
+    have ``posterior="additive"``.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ class NormalPrior:
     Raises
     ------
     TypeError
-        If it is not a real number.
+        If `variance` is not a real number.
     ValueError
-        If it is not positive or not finite.
+        If `variance` is not positive or not finite.
 
     See Also
     --------
-    VariationalLinear : its argument `penalty`.
+    VariationalLinear : takes the prior as its argument `penalty`.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class NormalPrior:
 
 
 def check(penalty: Any, posterior: str) -> Any:
-    """Return the penalty if layers of this posterior can be trained with it."""
+    """Return the penalty if layers with this posterior can use it, otherwise raise an error."""
     if isinstance(penalty, NormalPrior):
         if posterior != "additive":
             raise ValueError(
@@ -131,7 +131,7 @@ def check(penalty: Any, posterior: str) -> Any:
 
 
 def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
-    """Add up -KL over the terms of layers, each with its layer's penalty.
+    """Return the sum of -KL over the terms of layers; `parts` lists (penalty, terms) by layer.
 
     Exact penalties of one type and device are computed in one call. A sum over DTensors becomes a
     plain tensor with the same value in every process, so it can be added to a loss. The result is
@@ -164,9 +164,9 @@ def _gathered(value: Any) -> Tensor:
 
 
 def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """Add up -KL over the elements with a positive count. At other elements -KL may be infinite."""
+    """Sum counts times -KL, but skip elements with count 0, where -KL may be infinite."""
     kept = counts > 0
-    # At this point all methods and derivatives are finite.
+    # Replace the skipped elements by numbers at which all methods and derivatives are finite.
     safe = (1.0, 0.0) if kind == "normal" else (0.0,)
     tensors = [torch.where(kept, x, fill) for x, fill in zip(tensors, safe, strict=True)]
     if penalty == EXACT:
@@ -177,7 +177,7 @@ def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor)
 
 
 def approximate(penalty: Any, kind: str, *tensors: Tensor) -> Tensor:
-    """-KL of each element, by a method, a fit or for a normal prior."""
+    """Return -KL of each element, by a method, by a fit or from a normal prior."""
     if isinstance(penalty, NormalPrior):
         return penalty.neg_kl(*tensors)
     x = tensors[0] if kind == "alpha" else _log_alpha(*tensors)
@@ -199,7 +199,7 @@ def approximate(penalty: Any, kind: str, *tensors: Tensor) -> Tensor:
 
 
 def _log_alpha(mu: Tensor, log_sigma2: Tensor) -> Tensor:
-    """Compute log alpha, which is infinite and without a gradient at mu = 0."""
+    """Compute log alpha. At mu = 0 it is inf and has no gradient."""
     none = mu == 0.0
     found = log_sigma2 - 2.0 * torch.where(none, 1.0, mu).abs().log()
     return torch.where(none, math.inf, found)
@@ -242,7 +242,7 @@ def _of_method(name: str) -> tuple[str, float, tuple[float, ...]] | None:
 
 
 class Numerical(Function):
-    """-KL by a numerical method or, for ``order=1``, its derivative, in NumPy and float64."""
+    """-KL, or for ``order=1`` its derivative, by a numerical method of NumPy in float64."""
 
     @staticmethod
     def forward(x: Tensor, name: str, order: int) -> Tensor:

@@ -21,9 +21,9 @@ Tensor = torch.Tensor
 def shared_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> tuple[int, ...]:
     """Return the shape of log sigma^2 or log alpha for weights of this shape.
 
-    `units` maps ``"input"`` and ``"output"`` to the dimensions of these units. The result has as
-    many dimensions as the weight, and is never a scalar, which `torch.distributed.fsdp.fully_shard`
-    refuses.
+    `units` maps ``"input"`` and ``"output"`` to the dimensions of the weight for these units. The
+    result has as many dimensions as the weight. The parameter is never a scalar, because
+    `torch.distributed.fsdp.fully_shard` refuses scalars.
     """
     if sharing == "weight":
         return tuple(weight)
@@ -34,10 +34,10 @@ def shared_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> 
 def broadcastable(
     name: str, given: Tensor, weight: Tensor, own: Sequence[int], scales: bool
 ) -> Tensor:
-    """Return the second parameter with as many dimensions as the weight, by broadcasting rules.
+    """Return the second parameter, reshaped to as many dimensions as the weight has.
 
-    `own` is the shape that the layer gives the parameter. Under correlated noise (`scales`) the
-    parameter must not have more elements.
+    `own` is the shape of the layer's original parameter. Under correlated noise (`scales`) the
+    parameter must broadcast to `own`, otherwise to the shape of the weight.
     """
     if not given.is_floating_point() or given.device != weight.device:
         raise TypeError(
@@ -69,9 +69,9 @@ def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
 
 
 def kept(mask: Tensor, units: dict[str, int], scales: int | None) -> Tensor:
-    """Count the weights that a mask keeps, or the input scales with any kept weight.
+    """Count the weights that a mask keeps or, given `scales`, the input scales with a kept weight.
 
-    ``scales`` is the number of all scales. Counts are in float64, which is exact for any layer.
+    `scales` is the number of all scales. The counts are float64, which is exact for any layer.
     """
     mask = mask.double()
     if scales is None:
@@ -81,10 +81,10 @@ def kept(mask: Tensor, units: dict[str, int], scales: int | None) -> Tensor:
 
 
 class Bounded(Function):
-    """min(x, bound) with the gradient of projected descent.
+    """Compute min(x, bound), with gradients that suit projected gradient descent.
 
-    At the bound and above, a gradient passes only if a step against it decreases x. A parameter can
-    then leave the bound, but not rise further.
+    At the bound and above, a gradient passes only if a descent step would decrease x. A parameter
+    can then fall below the bound, but not rise further.
     """
 
     generate_vmap_rule = True
@@ -112,7 +112,7 @@ class Bounded(Function):
 
 
 def bounded(log_alpha: Tensor, bound: float | None) -> Tensor:
-    """Return log alpha as the layer uses it."""
+    """Return log alpha, at most the bound. Without a bound, return it unchanged."""
     if bound is None:
         return log_alpha
     if torch.compiler.is_compiling():
@@ -120,8 +120,8 @@ def bounded(log_alpha: Tensor, bound: float | None) -> Tensor:
     return _projected(log_alpha, bound)
 
 
-# A compiler puts this into its graph without tracing it. Tracing would fail at the forward-mode
-# rule, or lose the backward rule inside a transform.
+# torch.compile puts this function into its graph without tracing it. Tracing would fail at `jvp`
+# or, inside a transform, lose `backward`.
 def _projected(log_alpha: Tensor, bound: float) -> Tensor:
     return Bounded.apply(log_alpha, bound)
 

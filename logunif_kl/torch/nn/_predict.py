@@ -26,7 +26,7 @@ from ._sampling import (
 Tensor = torch.Tensor
 
 ELEMENTS = 2**24
-"""How many elements the largest output of a module may have by default: 64 MiB in float32."""
+"""The most elements of any module's output in one pass, by default: 64 MiB in float32."""
 
 _PROBED = 16  # examples
 
@@ -45,55 +45,55 @@ def predict(
     batch_size: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Prediction:
-    """Predict by a model with dropout, and say how uncertain the prediction is.
+    """Return the predictions of a model with dropout, and how uncertain they are.
 
-    The model draws the noise that it was trained with, and its outputs are averaged. With p_s the
-    probabilities of sample s of S, and H the entropy (Houlsby et al. 2011, Eq. 2; Gal 2016,
+    The model runs S times with the noise of training, and the predictions are averaged. With p_s
+    the class probabilities in sample s, and H the entropy (Houlsby et al. 2011, Eq. 2; Gal 2016,
     section 3.3)::
 
         mean               = p = (1/S) sum_s p_s
         entropy            = H(p) = -sum_c p_c log p_c
         mutual_information = H(p) - (1/S) sum_s H(p_s)
 
-    The entropy is also large where classes overlap; the mutual information is large only where
-    samples contradict each other.
+    The entropy is large where classes overlap or samples contradict each other. The mutual
+    information is large only where samples contradict each other.
 
     All dropout modules of torch draw noise (`torch.nn.Dropout` to `torch.nn.FeatureAlphaDropout`,
-    and attention and recurrent modules with a rate), and so do all layers of this library. Others
-    are in evaluation mode. All modes are restored afterwards, even after an error.
+    and attention and recurrent modules with a rate), and so do all layers of this library. Other
+    modules run in evaluation mode. All modes are restored afterwards, even after an error.
 
     Parameters
     ----------
     model : torch.nn.Module
         A module that returns one tensor: logits of shape (M, classes, ...), margins of any shape
         (M, ...) for ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. Leave out a
-        final sigmoid, because outputs are taken as logits. The model may be compiled.
+        final softmax or sigmoid, because this function applies it. The model may be compiled.
     x : Tensor
         The examples, of shape (M, ...). With ``batched=False``, any one argument that the model
         takes.
     samples : int
-        S, at least 2.
+        The number of samples S, at least 2.
     likelihood : {"categorical", "bernoulli", "normal"}
         The likelihood that the model was trained with: see `categorical_log_likelihood`,
         `bernoulli_log_likelihood` and `normal_log_likelihood`.
     link : {"logit", "probit"}
-        For ``"bernoulli"``: the function from margin to probability. `bernoulli_log_likelihood`
-        trains logits, and `expected_bernoulli_log_likelihood` by default margins of a probit.
+        For ``"bernoulli"``: the function that turns a margin into a probability. Pass the `link` of
+        `expected_bernoulli_log_likelihood`, or ``"logit"`` if that was not used in training.
     log_sigma2 : float or Tensor, optional
-        For ``"normal"``: the logarithm of the variance of the noise of the data; 0 by default. A
-        tensor broadcasts to the shape of the outputs.
+        For ``"normal"``: the logarithm of the variance of the data's noise; 0 by default. A tensor
+        must broadcast to the shape of the outputs.
     modules : type or tuple of types
-        Further modules that draw noise in training mode, such as one that calls
+        The types of further modules that draw noise in training mode, such as a module that calls
         ``torch.nn.functional.dropout(x, p, self.training)``.
     batched : bool
         Run several samples at once, by repeating the examples along the first dimension. If False,
-        the model runs once for each sample, on `x` as it is: for models that share their noise
+        the model runs on `x` itself, once for each sample. Use False for models that share noise
         between examples, or whose inputs have the examples in another dimension.
     batch_size : int, optional
-        The number of rows (examples times samples) to run at once. By default a pass of a few
-        examples without noise measures how many rows keep the largest output of a module, and the
-        weights that ``estimator="per_example"`` draws, within 2^24 elements. If memory runs out,
-        half as many are tried.
+        The number of rows (examples times samples) to run at once. By default it is chosen by a
+        trial run of a few examples without noise. The largest output of a module, or sample of
+        weights for ``estimator="per_example"``, then has at most 2^24 elements. If memory runs out,
+        the number is halved.
     generator : torch.Generator, optional
         Draws all noise; the states of other generators are restored. By default the global
         generators and the layers' own generators draw, so `torch.manual_seed` determines the noise.
@@ -103,7 +103,7 @@ def predict(
     Prediction
         Named tensors without gradients, in float64 if the outputs are, otherwise in float32. `mean`
         and `variance` have the shape of the outputs. `entropy` and `mutual_information` have the
-        same shape, but without the classes of ``"categorical"``.
+        same shape, but no dimension of classes for ``"categorical"``.
 
     Raises
     ------
@@ -111,8 +111,8 @@ def predict(
         If an argument is of a wrong type, or the model does not return a tensor of real numbers.
     ValueError
         If no module draws noise, `samples` is below 2, `batch_size` is below 1, an option is not
-        one of its choices or belongs to another likelihood, or the outputs do not fit: no dimension
-        of classes, probabilities instead of logits, another number of rows.
+        one of its choices or belongs to another likelihood, or the outputs have no dimension of
+        classes, are probabilities instead of logits, or have another number of rows than the input.
 
     See Also
     --------
@@ -120,18 +120,18 @@ def predict(
 
     Notes
     -----
-    For ``"normal"`` with variances v of the samples and sigma^2 of the noise, the entropy and the
-    information of each element are computed for normal distributions: log(2 pi e (v + sigma^2))/2
-    and log(1 + v/sigma^2)/2. v + sigma^2 is the predictive variance (Gal and Ghahramani 2016,
-    section 4).
+    For ``"normal"``, let v be the variance of the samples, and sigma^2 of the data's noise. Each
+    element is treated as normal: its entropy is log(2 pi e (v + sigma^2))/2, and its mutual
+    information is log(1 + v/sigma^2)/2. The predictive variance is v + sigma^2 (Gal and Ghahramani
+    2016, section 4).
 
-    For ``"categorical"`` and ``"bernoulli"`` the information of S samples is too small by a factor
-    of about 1 - 1/S on average, like a variance divided by S. For ``"normal"`` the variance of the
-    samples is divided by S - 1. Sums are in float64, so tiny information is accurate too.
+    For ``"categorical"`` and ``"bernoulli"`` the mutual information is too small by a factor of
+    about 1 - 1/S on average, like a variance divided by S. For ``"normal"`` the variance of the
+    samples is divided by S - 1. Sums are in float64, so small mutual information is accurate too.
 
-    Layers with ``estimator="per_batch"`` have one sample of their weights in a pass, so there are
-    as many passes as samples. The noise depends on the number of rows run at once: pass
-    `batch_size` to get the same numbers on machines of different memory.
+    Layers with ``estimator="per_batch"`` draw their weights once in a pass, so there are as many
+    passes as samples. The noise depends on the number of rows run at once: pass `batch_size` to get
+    the same numbers on machines with different memory.
 
     The call temporarily changes the modes of the model and the setting of `sampling`. Do not use
     the model in another thread at the same time.
@@ -190,7 +190,7 @@ def predict(
 
 
 class _Run:
-    """A model that draws its noise, and the number of runs."""
+    """Runs a model that draws noise, and collects the moments of its predictions."""
 
     def __init__(self, model: torch.nn.Module, likelihood: str, samples: int) -> None:
         self._model, self._likelihood, self._samples = model, likelihood, samples
@@ -199,7 +199,7 @@ class _Run:
             for module in model.modules()
         )
         self.like: Any = None
-        """An output."""
+        """The last output of the model, for its dtype."""
 
     def one_by_one(self, x: Any) -> tuple[Tensor, ...]:
         """Run the model on the whole input, once for each sample."""
@@ -230,14 +230,14 @@ class _Run:
         at_once = 1 if self._one_by_one else max(1, rows // max(examples, 1))
         passes = -(-self._samples // at_once)
         for number in range(passes):
-            # Use passes of almost the same size, so that a compiler sees few shapes.
+            # Use passes of almost the same size, so that a compiled model sees few shapes.
             samples = self._samples // passes + (number < self._samples % passes)
             # Copy the input, because the model may change it.
             output = self._output(block.repeat(samples, *[1] * (block.ndim - 1)))
             if not output.ndim or len(output) != samples * examples:
                 raise ValueError(
                     f"the model returned shape {tuple(output.shape)} for {samples * examples} "
-                    "rows: pass batched=False if it has no such dimension"
+                    "rows: pass batched=False if the output has no batch dimension"
                 )
             tally.add(output.reshape(samples, examples, *output.shape[1:]))
         return tally.moments()
@@ -278,7 +278,7 @@ def _out_of_memory(error: RuntimeError) -> bool:
 
 
 def _not_compiled() -> Any:
-    """Run compiled models without compilation, because hooks see no modules in a graph."""
+    """Run compiled models eagerly, because hooks do not see the modules in a compiled graph."""
     if "torch._dynamo" not in sys.modules:
         return nullcontext()
     return torch.compiler.set_stance("force_eager")

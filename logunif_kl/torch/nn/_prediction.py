@@ -1,4 +1,4 @@
-"""Mean, variance, entropy and information of a prediction, from samples of a model's output."""
+"""Mean, variance, entropy and mutual information of a prediction, from samples of the output."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -19,7 +19,7 @@ PROBIT = "bernoulli of a probit"
 
 
 class Prediction(NamedTuple):
-    """The prediction for each example, by `predict`.
+    """The result of `predict`: the prediction for each example, and its uncertainty.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Prediction(NamedTuple):
         The entropy of the predictive distribution, in nats. For ``"normal"`` it is the entropy of
         the normal distribution with the same variance.
     mutual_information : Tensor
-        Between the class and the weights, in nats: `entropy` minus the mean entropy of the samples.
+        Of the class and the weights, in nats: `entropy` minus the mean entropy of the samples.
     samples : int
         The number of samples.
     """
@@ -45,14 +45,14 @@ class Prediction(NamedTuple):
 
     @property
     def expected_entropy(self) -> Tensor:
-        """The mean entropy of the samples: the uncertainty that known weights would leave."""
+        """The mean entropy of the samples: the uncertainty that remains if weights are known."""
         return self.entropy - self.mutual_information
 
 
 class Tally:
-    """The moments and the mean entropy of samples that arrive in parts, in float64.
+    """Accumulates moments and the mean entropy of samples that arrive in parts, in float64.
 
-    In float32 the difference of entropies would cancel for a confident prediction.
+    In float32 the difference of two entropies would have few digits for a confident prediction.
     """
 
     def __init__(self, likelihood: str) -> None:
@@ -82,7 +82,7 @@ class Tally:
 def prediction(
     likelihood: str, moments: list[tuple[Tensor, ...]], samples: int, log_sigma2: Any, like: Tensor
 ) -> Prediction:
-    """Concatenate the moments of all examples, in float64 if the outputs are, else in float32."""
+    """Return the `Prediction` for all examples, in float32 unless the outputs are float64."""
     mean, variance, of_samples = (_joined(parts) for parts in zip(*moments, strict=True))
     if likelihood == "normal":
         log_sigma2 = _log_sigma2(log_sigma2, mean)
@@ -91,12 +91,12 @@ def prediction(
         entropy = 0.5 * (
             math.log(2.0 * math.pi * math.e) + torch.logaddexp(log_variance, log_sigma2)
         )
-        # Equal samples carry no information about the weights, with or without noise.
+        # If all samples are equal, the mutual information is 0 for any sigma^2.
         log_ratio = torch.where(variance == 0, log_variance, log_variance - log_sigma2)
         information = 0.5 * torch.logaddexp(log_ratio, torch.zeros_like(log_sigma2))
     else:
         entropy = _entropy(likelihood, mean, 1 - mean, 1)
-        # Rounding may leave a small negative number.
+        # Rounding may make the difference slightly negative.
         information = (entropy - of_samples).clamp(min=0.0)
     dtype = like.dtype if like.dtype == torch.float64 else torch.float32
     return Prediction(
@@ -161,7 +161,7 @@ def _values(likelihood: str, outputs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _entropy(likelihood: str, p: Tensor, others: Tensor, dim: int) -> Tensor:
-    """Return -sum p log p over the classes in a dimension, or over a class and its complement."""
+    """Return -sum p log p over the classes in `dim`, or over the two classes of a Bernoulli."""
     if likelihood == "categorical":
         return torch.special.entr(p).sum(dim)
     return torch.special.entr(p) + torch.special.entr(others)

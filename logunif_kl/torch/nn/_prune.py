@@ -1,4 +1,4 @@
-"""Masks on the weights with log alpha above a threshold, by `torch.nn.utils.prune`."""
+"""Mask the weights with log alpha above a threshold, by `torch.nn.utils.prune`."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -20,7 +20,7 @@ Tensor = torch.Tensor
 def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Module:
     """Prune the weights with log alpha above a threshold, by `torch.nn.utils.prune`.
 
-    Each variational layer gets the mask of `torch.nn.utils.prune.custom_from_mask` on its `weight`.
+    Each variational layer gets a mask on its `weight`, by `torch.nn.utils.prune.custom_from_mask`.
     With the additive posterior, `log_sigma2` gets a mask that sets the variance of these weights to
     0. Pruned weights are therefore 0 in evaluation and in training, have no KL, and stay 0 during
     further training. Weights that share an alpha (``sharing="input"`` or ``"output"``, such as the
@@ -30,8 +30,8 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     ----------
     model : torch.nn.Module
         A layer, or a network with variational layers. The model is changed in place, as by
-        `torch.nn.utils.prune`. The optimizer keeps its parameters, under the names ``weight_orig``
-        and ``log_sigma2_orig``.
+        `torch.nn.utils.prune`. An optimizer still updates the same parameters, whose names become
+        ``weight_orig`` and ``log_sigma2_orig``.
     threshold : float
         The default, 3, is from Molchanov et al. (2017), section 5. With inf only zeros are pruned.
 
@@ -45,13 +45,13 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     TypeError
         If `model` is not a module, `threshold` is not a number, or another hook computes a weight.
     ValueError
-        If there are no variational layers, one has no shape yet, `threshold` is NaN, or layers
+        If there are no variational layers, a layer has no shape yet, `threshold` is NaN, or layers
         share a weight.
 
     See Also
     --------
     to_deterministic : a plain network with zeros, without masks.
-    to_sparse : a network that holds and multiplies only the weights that are kept.
+    to_sparse : a network that stores and multiplies only the kept weights.
 
     Notes
     -----
@@ -60,11 +60,11 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     `copy.deepcopy` fails after a call with gradients: copy the model by
     ``pickle.loads(pickle.dumps(model))``.
 
-    `to_deterministic` makes the masks permanent, in a network without variances. For inference
-    only, `torch.nn.utils.prune.remove` does so in a variational layer: ``remove(layer, "weight")``
-    and, with the additive posterior, ``remove(layer, "log_sigma2")``. Its pruned weights are then
-    parameters with log sigma^2 = -1e4. An optimizer step that moves one from 0 adds thousands of
-    nats to the KL, and penalties other than ``"exact"`` and ``"molchanov"`` count them even before.
+    `to_deterministic` makes the masks permanent in a plain network. `torch.nn.utils.prune.remove`
+    makes them permanent in a variational layer, for inference only: ``remove(layer, "weight")``
+    and, with the additive posterior, ``remove(layer, "log_sigma2")``. Pruned weights are then
+    parameters of value 0 and log sigma^2 = -1e4. If training changes one, the KL grows by
+    thousands of nats. Penalties except ``"exact"`` and ``"molchanov"`` count them even at 0.
 
     References
     ----------
@@ -97,7 +97,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
 
 
 class _Silence(torch_prune.BasePruningMethod):
-    """Set log sigma^2 of pruned weights, where the methods of torch would multiply it by 0."""
+    """Set log sigma^2 of pruned weights to `SILENT`; methods of torch would multiply it by 0."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -116,7 +116,7 @@ class _Silence(torch_prune.BasePruningMethod):
 def _silence(layer: Any, mask: Tensor) -> None:
     for hook in layer._forward_pre_hooks.values():
         if isinstance(hook, _Silence):
-            # torch would combine two methods in a container, which multiplies by the mask.
+            # For a second mask torch would use a container, which multiplies by the masks.
             layer.log_sigma2_mask.mul_(mask)
             layer.log_sigma2 = hook.apply_mask(layer)
             return

@@ -27,7 +27,7 @@ DROPOUTS = (
     torch.nn.AlphaDropout,
     torch.nn.FeatureAlphaDropout,
 )
-# In these modules, training mode changes only the dropout.
+# In these modules, training mode affects only the dropout.
 _WITH_RATE = (torch.nn.MultiheadAttention, torch.nn.RNNBase)
 
 
@@ -35,12 +35,12 @@ _WITH_RATE = (torch.nn.MultiheadAttention, torch.nn.RNNBase)
 def sampling(model: torch.nn.Module) -> Iterator[None]:
     """Let a model draw its noise in evaluation mode too, within a ``with`` statement.
 
-    Other modules (batch normalisation, binary dropout) stay in their mode. The context belongs to
-    the model: it also holds in other threads that use the model, until the last such context ends,
-    and does not hold for copies. Within it the fast path of `torch.nn.TransformerEncoder` is
-    disabled for the process (`torch.backends.mha`), because it reads the weights of the layers
-    instead of calling them. A compiler does not trace this setting, so call a compiled model within
-    the context, instead of compiling the context.
+    Other modules (batch normalisation, binary dropout) stay in their mode. The context holds for
+    the model in all threads, until the last open context ends, and does not hold for copies. It
+    disables the fast path of `torch.nn.TransformerEncoder` for the process (`torch.backends.mha`),
+    because the fast path reads the weights of layers instead of calling the layers. `torch.compile`
+    cannot trace this setting: call a compiled model within the context, and do not compile a
+    function that opens the context.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
     TypeError
         If `model` is not a module.
     ValueError
-        If it has no such layers.
+        If `model` has no such layers.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
         with without_fast_path():
             yield
     finally:
-        # `to_deterministic` may have changed the layers.
+        # Within the context, `to_deterministic` may have made some layers plain.
         _count([module for module in found if isinstance(module, StochasticModule)], -1)
 
 
@@ -91,14 +91,14 @@ def _count(modules: list[StochasticModule], step: int) -> None:
 
 
 _fast_path: list[bool] = []
-"""The setting before each context that is open, in any thread."""
+"""The setting of the fast path when each open context began, in all threads."""
 
 
 @contextmanager
 def without_fast_path() -> Iterator[None]:
-    """Make `torch.nn.TransformerEncoderLayer` call its layers.
+    """Make `torch.nn.TransformerEncoderLayer` call its layers, so that they draw noise.
 
-    In evaluation mode its fast path reads their weights instead, and would draw no noise.
+    In evaluation mode, its fast path would read the weights of the layers without calling them.
     """
     mha = torch.backends.mha
     if torch.compiler.is_compiling():
@@ -136,7 +136,7 @@ def noisy(model: torch.nn.Module, more: tuple[type, ...]) -> list[torch.nn.Modul
     if not found:
         raise ValueError(
             f"a {kind_name(model)} was given in which no layer draws noise: pass a model with "
-            "dropout, or the types that draw as modules="
+            "dropout, or pass the types of modules that draw noise as modules="
         )
     return found
 
@@ -152,9 +152,9 @@ def drawing(model: torch.nn.Module, found: list[torch.nn.Module]) -> Iterator[No
 
 @contextmanager
 def in_training(model: torch.nn.Module, chosen: list[torch.nn.Module]) -> Iterator[None]:
-    """Put only some modules into training mode, and restore all modes at the end.
+    """Put only the chosen modules into training mode, and restore all modes at the end.
 
-    Set the modes one by one, because a user's ``train`` method may skip modules.
+    The modes are set one by one, because a user-defined ``train`` method may skip modules.
     """
     training = {id(module) for module in chosen}
     modes = [(module, module.training) for module in model.modules()]
@@ -175,22 +175,22 @@ def _draws_in_training(module: torch.nn.Module, more: tuple[type, ...]) -> bool:
 
 @contextmanager
 def drawn_by(generator: torch.Generator | None, model: torch.nn.Module, x: Any) -> Iterator[None]:
-    """Make all noise of a model depend on one generator only, or on the usual generators for None.
+    """Make all noise of a model depend only on `generator`. If it is None, change nothing.
 
-    The generator seeds the global and the modules' own generators, which are restored afterwards.
+    `generator` seeds the global and the modules' own generators, which are restored afterwards.
     """
     if generator is None:
         yield
         return
     if _is_global(generator):
-        # Draw from it first, because its state is restored below.
+        # Draw a seed before the global state is saved, so that the next call draws other noise.
         seed = _seed(generator)
         generator = torch.Generator(generator.device).manual_seed(seed)
     with ExitStack() as stack:
         _seed_global(stack, generator, _accelerators(model, x))
         own = (getattr(module, "generator", None) for module in model.modules())
         for each in {id(g): g for g in own if isinstance(g, torch.Generator)}.values():
-            # Do not restore the caller's generator, so that the next call differs.
+            # Do not restore the caller's generator, so that the next call draws other noise.
             if each is not generator:
                 stack.callback(each.set_state, each.get_state())
                 each.manual_seed(_seed(generator))

@@ -1,4 +1,4 @@
-"""Weights of the KL for the first steps of training, as plain functions of the step."""
+"""Warm-up schedules: the weight of the KL as a function of the training step."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def linear_warm_up(step: float, begin: float, end: float) -> float:
     Parameters
     ----------
     step : float
-        The step, or the epoch with its fraction.
+        The training step, or the epoch, which may be fractional.
     begin, end : float
-        The last step of weight 0, and the first of weight 1.
+        The last step with weight 0, and the first step with weight 1.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def cosine_warm_up(step: float, begin: float, end: float) -> float:
     Returns
     -------
     float
-        (1 - cos(pi t))/2, with t the weight of `linear_warm_up`.
+        (1 - cos(pi t))/2, where t is the weight that `linear_warm_up` returns.
 
     Raises
     ------
@@ -76,11 +76,11 @@ def cyclical_warm_up(step: float, period: float, rising: float = 0.5) -> float:
     Parameters
     ----------
     step : float
-        The step, or the epoch with its fraction.
+        The training step, or the epoch, which may be fractional.
     period : float
         The length of a period; positive.
     rising : float
-        The part of a period in which the weight rises, in (0, 1]; in the rest it is 1.
+        The fraction of a period in which the weight rises, in (0, 1]. Afterwards the weight is 1.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def cyclical_warm_up(step: float, period: float, rising: float = 0.5) -> float:
     if not 0.0 < period < math.inf:
         raise ValueError(f"period must be positive, but {period} was given: pass a number of steps")
     if not 0.0 < rising <= 1.0:
-        raise ValueError(f"rising must be in (0, 1], but {rising} was given: pass a part of 1")
+        raise ValueError(f"rising must be in (0, 1], but {rising} was given: pass a fraction")
     return _fraction(finite("step", step, "a count of steps") % period, 0.0, rising * period)
 
 

@@ -57,7 +57,7 @@ class SparseLayer(torch.nn.Module):
         self._forget()
 
     def _forget(self) -> None:
-        """Drop the matrix that the first call made from the buffers."""
+        """Drop the matrix that the first call has made from the buffers and cached."""
         self._made: Any = None
 
     @property
@@ -116,7 +116,7 @@ class SparseLayer(torch.nn.Module):
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
-    """Return the type of the product, which is not a half type on the CPU."""
+    """Return the dtype in which to multiply: float32 for half types."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
@@ -139,8 +139,8 @@ def _of_scipy(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, 
 class SparseLinear(SparseLayer):
     """A linear layer that multiplies only the weights that are kept.
 
-    `to_sparse` makes it from `VariationalLinear` and `torch.nn.Linear`. In evaluation mode it
-    computes the same without the pruned weights, up to the order of sums.
+    `to_sparse` makes it from `VariationalLinear` and `torch.nn.Linear`. Except for rounding, it
+    computes what the original layer computes in evaluation mode with its pruned weights set to 0.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str) -> None:
@@ -154,7 +154,7 @@ class SparseLinear(SparseLayer):
         rows = input.reshape(input.shape[:-1].numel(), self.in_features)
         if self._made is None:
             size = self.out_features, self.in_features
-            # A later call may differentiate through the matrix.
+            # Do not make an inference tensor: a later call may differentiate through the matrix.
             with torch.inference_mode(False):
                 self._made = self._matrix(self.row_starts, self.columns, self.values, size)
         output = self._times(self._made, rows.T).T
@@ -179,12 +179,12 @@ class SparseEmbedding(SparseLayer):
         self.num_embeddings, self.embedding_dim = self.shape
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the looked-up rows as dense ones."""
+        """Return the looked-up rows as a dense tensor."""
         ids = input.reshape(-1).long()
         if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < self.num_embeddings):
             raise IndexError(
-                f"input holds a number outside of 0 to {self.num_embeddings - 1}: pass numbers of "
-                "rows"
+                f"input holds a number outside of 0 to {self.num_embeddings - 1}: pass the indices "
+                "of rows"
             )
         starts = self.row_starts.long()
         counts = starts[ids + 1] - starts[ids]
@@ -201,15 +201,15 @@ class SparseEmbedding(SparseLayer):
 
 
 _MOST = 2**22
-"""The most elements of the matrix, or of the patches, that a convolution makes at once."""
+"""The largest number of elements of a matrix, or of patches, that a convolution makes at once."""
 
 
 class SparseConv(SparseLayer):
     """A convolution in one, two or three dimensions with only the weights that are kept.
 
-    `to_sparse` makes it from `VariationalConv1d`, `torch.nn.Conv1d` and so on. The first call
-    unrolls the weights into a sparse matrix from inputs to outputs, for images of this size. For
-    large images, the layer multiplies patches of only those inputs that a kept weight reads.
+    `to_sparse` makes it from `VariationalConv1d`, `torch.nn.Conv1d` and so on. The first call makes
+    a sparse matrix that maps all inputs of an image of this size to all its outputs. For large
+    images, the layer instead gathers the inputs that kept weights read, and multiplies these.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str, like: Any) -> None:
@@ -221,7 +221,7 @@ class SparseConv(SparseLayer):
         self._around = list(like._reversed_padding_repeated_twice)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the convolution of an input, with or without a dimension of examples."""
+        """Return the convolution of an input, with or without a batch dimension."""
         check_input(input)
         check_channels(input, self.in_channels, self.kernel_size)
         if input.ndim == len(self.kernel_size) + 1:
@@ -251,10 +251,10 @@ class SparseConv(SparseLayer):
         return output
 
     def _unrolled(self, padded: Tensor, positions: list[int]) -> Tensor:
-        """Multiply by a matrix from all inputs of an example to all its outputs."""
+        """Multiply by one matrix that maps all inputs of an example to all its outputs."""
         shape = tuple(padded.shape[1:])
         if self._made is None or self._made[0] != shape:
-            # A later call may differentiate through the matrix.
+            # Do not make an inference tensor: a later call may differentiate through the matrix.
             with torch.inference_mode(False):
                 self._made = shape, self._unroll(shape, positions)
         outputs = self._times(self._made[1], padded.flatten(1).T)
@@ -265,8 +265,8 @@ class SparseConv(SparseLayer):
         channel, *kernel = torch.unravel_index(
             self._absolute(), (self.in_channels, *self.kernel_size)
         )
-        # The position that each weight reads for the first output, and the offsets for the other
-        # outputs.
+        # `first` is the input position that each weight reads for the first output position.
+        # `shift` is the distance to the input position that it reads for each output position.
         first = channel * math.prod(shape[1:])
         shift = torch.zeros((), dtype=torch.long, device=device)
         for axis, count in enumerate(positions):
@@ -284,12 +284,12 @@ class SparseConv(SparseLayer):
         return self._matrix(starts, columns, self.values[weight], (len(counts), math.prod(shape)))
 
     def _by_patches(self, padded: Tensor, positions: list[int], spans: list[int]) -> Tensor:
-        """Multiply by the weights, for images whose matrix would be too large."""
+        """Multiply patches of the input, for images whose matrix would be too large."""
         places = len(positions)
         used, columns = torch.unique(self._absolute(), return_inverse=True)
         read = torch.unravel_index(used, (self.in_channels, *self.kernel_size))
         matrix = self._matrix(self.row_starts, columns, self.values, (self.out_channels, len(used)))
-        # Select what the kept weights read, from (examples, channels, positions..., kernel...).
+        # `windows` is (examples, channels, positions..., kernel...). Select what kept weights read.
         order = [1, *range(2 + places, 2 + 2 * places), 0, *range(2, 2 + places)]
         outputs = []
         for part in padded.split(max(_MOST // (len(used) * math.prod(positions)), 1)):
@@ -303,7 +303,7 @@ class SparseConv(SparseLayer):
         return torch.cat(outputs)
 
     def _absolute(self) -> Tensor:
-        """Return the kept weights' columns among all channels, not only a group's."""
+        """Return the columns of the kept weights, counted over the channels of all groups."""
         if self.groups == 1:
             return self.columns.long()
         rows = torch.arange(self.out_channels, device=self.columns.device)

@@ -1,4 +1,4 @@
-"""Log alpha of a whole model, the number of weights that a threshold keeps, and its choice."""
+"""Compute log alpha of a model, count the weights that a threshold keeps, choose a threshold."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -42,9 +42,9 @@ def log_alpha(model: torch.nn.Module) -> dict[str, Tensor]:
     Returns
     -------
     dict of str to Tensor
-        ``VariationalLayer.log_alpha_of_weights`` of each layer, of the shape of its `weight` and
-        without gradient. It is inf where the mean is 0. A shared weight is listed under the first
-        name.
+        The result of ``VariationalLayer.log_alpha_of_weights`` for each layer, without gradient, in
+        the shape of its `weight`. It is inf where the mean is 0. A shared weight is listed once,
+        under the first name.
 
     Raises
     ------
@@ -71,35 +71,35 @@ def log_alpha(model: torch.nn.Module) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
-    """Count the weights that a threshold on log alpha keeps, by layer and in all.
+    """Count the weights that a threshold on log alpha keeps, by layer and in total.
 
     A weight is kept if it is not 0 and its log alpha is not above the threshold, or if it or its
-    log alpha is NaN. Apart from NaN, these are the nonzero weights of ``to_deterministic(model,
-    threshold)``. `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and `Embedding` have no alpha, so
-    their nonzero weights are kept. All parameters of other modules, such as `LSTM` and `LayerNorm`,
-    are kept, and appear in the row ``"not converted"``.
+    log alpha is NaN. Without NaN, the kept weights are the nonzero weights of
+    ``to_deterministic(model, threshold)``. `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and
+    `Embedding` have no alpha, so their nonzero weights are kept. All parameters of other modules,
+    such as `LSTM` and `LayerNorm`, are kept, and appear in the row ``"not converted"``.
 
     Parameters
     ----------
     model : torch.nn.Module
-        A layer, or a network: variational, pruned, plain, or from `to_sparse`. In the latter, only
-        weights of remaining units count.
+        A layer, or a network: variational, pruned, plain, or from `to_sparse`. In a network from
+        `to_sparse`, only the weights of the remaining units count.
     threshold : float
         The default, 3, is from Molchanov et al. (2017), section 5. With inf only zeros are pruned.
 
     Returns
     -------
     Sparsity
-        With ``kept``, ``weights``, ``pruned`` (a share), ``compression`` (weights/kept), and
-        ``layers``, which holds the same for each layer by name. Shared weights count once. Biases
-        of these layers do not count.
+        With ``kept``, ``weights``, ``pruned`` (a fraction), ``compression`` (weights/kept), and
+        ``layers``, a dict with a `Sparsity` for each layer. Shared weights count once. Biases of
+        these layers do not count.
 
     Raises
     ------
     TypeError
         If `model` is not a module, or `threshold` is not a number.
     ValueError
-        If there are no layers with weights, one has no shape yet, or `threshold` is NaN.
+        If there are no layers with weights, a layer has no shape yet, or `threshold` is NaN.
 
     References
     ----------
@@ -136,7 +136,7 @@ def threshold_curve(
     measure: Callable[[torch.nn.Module], Any],
     thresholds: Sequence[float] | None = None,
 ) -> ThresholdCurve:
-    """Measure a loss of the pruned model at several thresholds, to choose one.
+    """Measure a loss of the pruned model at several thresholds, to choose a threshold.
 
     Measure the loss on examples that are used neither to train nor to test the model.
 
@@ -148,7 +148,7 @@ def threshold_curve(
         ``measure(pruned)`` returns a number, where lower is better, such as the error on a
         validation set. ``pruned`` is ``to_deterministic(model, threshold)`` in evaluation mode.
     thresholds : sequence of float, optional
-        On log alpha; by default from -4 to 8 in steps of 0.5.
+        Thresholds on log alpha; by default from -4 to 8 in steps of 0.5.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def threshold_curve(
         If `model` is not a module, `measure` cannot be called or does not return a number, or
         `thresholds` is not a sequence of numbers.
     ValueError
-        If `thresholds` is empty or holds NaN, or for a `model` that `to_deterministic` refuses.
+        If `thresholds` is empty or holds NaN, or `to_deterministic` refuses the `model`.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def threshold_curve(
 
 
 def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield the names of layers with weights that can be pruned, and the layers."""
+    """Yield (name, layer) for the layers whose weights can be pruned, or are sparse already."""
     check_module(model)
     found = False
     for name, module in model.named_modules():
@@ -220,7 +220,7 @@ def is_weighted(module: torch.nn.Module) -> bool:
 
 
 def kept_weights(module: Any, threshold: float) -> Tensor:
-    """Return which weights of a layer are not 0 and have log alpha at most the threshold."""
+    """Return a mask of the weights that are not 0 and whose log alpha is not above a threshold."""
     kept = module.weight != 0
     if isinstance(module, VariationalLayer):
         kept &= ~(module.log_alpha_of_weights() > threshold)
@@ -230,12 +230,12 @@ def kept_weights(module: Any, threshold: float) -> Tensor:
 def with_kept(
     modules: Iterable[tuple[str, Any]], threshold: float
 ) -> list[tuple[str, Any, Tensor, Tensor]]:
-    """Add to each layer its weight, and a mask of the kept weights.
+    """List (name, layer, weight, mask of the kept weights) for each layer.
 
     An element of a shared weight is kept only if every layer keeps it, because `to_deterministic`
     prunes one layer after another.
     """
-    # The list holds the tensors, so that `id` stays unique.
+    # Keep the tensors in a list: if one were freed, another tensor could get the same `id`.
     rows = [(name, module, module.weight) for name, module in modules]
     masks: dict[int, Tensor] = {}
     for _, module, weight in rows:

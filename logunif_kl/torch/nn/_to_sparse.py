@@ -29,36 +29,35 @@ def to_sparse(
     drop_units: bool = True,
     max_density: float = 0.1,
 ) -> torch.nn.Module:
-    """Make a network for inference that holds and multiplies only the weights that are kept.
+    """Return a network for inference that stores and multiplies only the kept weights.
 
     Linear layers, convolutions and embeddings, of this library or of torch, become layers with
-    weights in compressed sparse rows (CSR). The result computes what
-    ``to_deterministic(model, threshold)`` does, up to the order of sums.
+    weights in compressed sparse rows (CSR). The result computes the same outputs as
+    ``to_deterministic(model, threshold)``, except for rounding (the order of sums differs).
 
     Parameters
     ----------
     model : torch.nn.Module
-        A network with variational layers, or one that is pruned, with or without masks of
+        A network with variational layers, or a pruned network, with or without masks of
         `torch.nn.utils.prune`. The model is not changed.
     threshold : float
-        Weights with log alpha above it are left out, as are zeros. The default, 3, is from
+        Zeros and weights with a log alpha above `threshold` are left out. The default, 3, is from
         Molchanov et al. (2017), section 5. With inf only zeros are left out.
     backend : {"torch", "scipy"}
-        Which CSR matrices to multiply by: PyTorch's, or SciPy's, which are for the CPU and without
-        gradients (call the network under `torch.no_grad`). Sparse layers multiply in the type of
-        their weights, or in float32 for half types, and return the type of their input, also under
+        The library whose CSR matrices are used. SciPy's matrices are for the CPU and have no
+        gradients: call the network under `torch.no_grad`. Sparse layers multiply in the dtype of
+        their weights, or in float32 for half types, and return the dtype of their input, also under
         autocast.
     drop_units : bool
-        In a `torch.nn.Sequential`, leave out hidden units and channels if all their weights to the
-        next layer, or all weights to them, are pruned. In the second case they are constant, and
-        the bias of the next layer absorbs them. Between the two layers there may be elementwise
-        functions, pooling, dropout and `torch.nn.Flatten`. The network then needs batches, as
-        `torch.nn.Flatten` does, not a single image. Hidden activations become smaller: pass False
-        if a program reads them, or runs a part of the network. `sparsity` of the result counts only
-        the weights of remaining units; for the compression of the whole network use
-        ``sparsity(model, threshold)``.
+        Remove hidden units and channels of a `torch.nn.Sequential` that have no kept weights to the
+        next layer, or no kept weights from the layer before. A unit of the second kind is constant,
+        and its value is added to the bias of the next layer. Between the two layers there may be
+        elementwise functions, pooling, dropout and `torch.nn.Flatten`. The input then needs a batch
+        dimension, as for `torch.nn.Flatten`. Pass False if other code reads hidden activations,
+        which lose the removed units, or runs a part of the network. `sparsity` of the result counts
+        only weights of remaining units. For the whole network use ``sparsity(model, threshold)``.
     max_density : float
-        A layer that keeps a larger share of its weights becomes a dense layer of torch. For a
+        A layer that keeps a larger fraction of its weights becomes a dense layer of torch. For a
         linear layer of 1024 by 1024 that keeps a tenth of its weights, sparse weights were faster
         for minibatches of 100 and 1000, and slower for one example:
         `validation/results/molchanov2017/inference.json`.
@@ -67,22 +66,22 @@ def to_sparse(
     -------
     torch.nn.Module
         A copy in evaluation mode, whose sparse layers have no trainable parameters. Its
-        ``state_dict`` holds ``values``, ``columns``, ``row_starts`` and ``bias`` of each. Hooks of
-        the layers are not copied. `torch.export` cannot trace CSR matrices.
+        ``state_dict`` holds ``values``, ``columns``, ``row_starts`` and ``bias`` of each sparse
+        layer. Hooks of the layers are not copied. `torch.export` cannot trace CSR matrices.
 
     Raises
     ------
     TypeError
         If `model` is not a module, an argument is of a wrong type, a weight is computed by a
-        parametrization, or a layer is of a user's subclass.
+        parametrization, or a layer belongs to a user-defined subclass.
     ValueError
         If there is no layer with weights, `threshold` is NaN, `backend` is unknown, or
         `max_density` is not from 0 to 1.
 
     See Also
     --------
-    prune : masks, for further training.
-    sparsity : how many weights are kept.
+    prune : mask weights, for further training.
+    sparsity : count the kept weights.
 
     Examples
     --------
@@ -113,7 +112,7 @@ def to_sparse(
     weights: dict[torch.nn.Module, tuple[Tensor, Tensor | None]] = {}
     for name, module, weight, kept in with_kept(weighted(model), threshold):
         if getattr(module, "max_norm", None) is not None:
-            continue  # The loop body changes the rows of this table.
+            continue  # Each look-up changes the rows of this table.
         check_parameters(name, module)
         check_known(name, module)
         weights[module] = weight.masked_fill(~kept, 0.0), getattr(module, "bias", None)
@@ -123,7 +122,7 @@ def to_sparse(
         id(module): _made(module, weight, bias, backend, share)
         for module, (weight, bias) in weights.items()
     }
-    # The copy takes these instead of the layers, so the layers are not copied.
+    # With `made` in its memo, deepcopy takes the new layers instead of copying the old ones.
     return copy.deepcopy(model, {**copies(model), **made}).eval()
 
 

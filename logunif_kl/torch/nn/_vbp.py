@@ -23,36 +23,36 @@ def moments(
 ) -> Moments:
     """Compute the mean and the variance of a network's outputs without samples.
 
-    Variance back-propagation ([1]_, section 2.3). Through a layer with weights N(mu, sigma^2), from
-    inputs a that are assumed to be independent (Eqs. 3 and 4)::
+    This is variance back-propagation ([1]_, section 2.3). A layer with weights N(mu, sigma^2) has
+    outputs h with these moments, if its inputs a are independent (Eqs. 3 and 4)::
 
         E[h_j]   = sum_i E[a_i] mu_ij + bias_j
         var[h_j] = sum_i E[a_i]^2 sigma_ij^2 + var[a_i] (mu_ij^2 + sigma_ij^2)
 
     A rectifier max(h, 0) is written as z h, where the step z has a posterior of its own (the
-    identity-delta decomposition): z is 1 where E[h] > 0, and 0 elsewhere. Hence E[z h] is max(E[h],
-    0), and var[z h] is var[h] or 0.
+    identity-delta decomposition). By default z is 1 where E[h] > 0, and 0 elsewhere. Hence
+    E[z h] = max(E[h], 0), and var[z h] is var[h] where z = 1, and 0 elsewhere.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Any module that takes a tensor and consists of `VariationalLinear`, `VariationalConv2d` and
-        the like, `torch.nn.Linear` and convolutions, ReLU, average and maximum pooling, padding,
-        and functions that arrange elements, as modules or in a ``forward`` of its own. Training and
-        evaluation mode give the same result.
+        A module that takes a tensor. It may use the linear layers and convolutions of this library
+        and of torch, ReLU, average and maximum pooling, padding, and functions that rearrange
+        elements, as modules or in its ``forward``. Training and evaluation mode give the same
+        result.
     x : Tensor
         The input.
     variance : Tensor, optional
-        The variance of the input's noise, of the shape of `x`; none by default.
+        The variance of the input, of the shape of `x`; zero by default.
     steepness : float
-        C of the relaxed step: z is a Bernoulli variable with P(z = 1) = sigmoid(C E[h]). The
-        default, infinity, makes z a step.
+        The number C, with which z is a Bernoulli variable with P(z = 1) = sigmoid(C E[h]). For the
+        default, infinity, z is the step above.
 
     Returns
     -------
     Moments
-        With the fields `mean` and `variance` of the outputs. For infinite steepness the mean is the
-        output of ``model.eval()``.
+        The `mean` and `variance` of the outputs. For infinite steepness the mean is the output of
+        ``model.eval()``.
 
     Raises
     ------
@@ -65,23 +65,23 @@ def moments(
 
     See Also
     --------
-    VBP : a module that calls this, for `ELBO`.
+    VBP : a module that calls this function, for `ELBO`.
 
     Notes
     -----
     The moments are exact through one layer. Without input variance they are also exact through two
     `VariationalLinear` layers without a rectifier between them. Otherwise there are two
-    approximations, which `validation/papers/haussmann2018` measures. The rectifier's step ignores
-    that h itself determines z, which is accurate where E[h] is several standard deviations from 0.
-    Elements are assumed to be independent, which does not hold after a convolution, for outputs
-    that read the same random inputs, or for copies by padding with ``"reflect"`` or
-    ``"replicate"``.
+    approximations, which `validation/papers/haussmann2018` measures. First, the rectifier ignores
+    that z depends on h. This is accurate where E[h] is several standard deviations from 0. Second,
+    elements are assumed to be independent. This does not hold after a convolution, for outputs that
+    read the same random inputs, or after padding with ``"reflect"`` or ``"replicate"``, which
+    copies elements.
 
-    The mean of elements in pooling has the sum of their variances, divided by the square of their
-    number. The maximum is the element with the greatest mean ([1]_, section 2.3.3).
+    In average pooling of n elements, the variance is the sum of their variances divided by n^2. In
+    maximum pooling, the element with the greatest mean is taken ([1]_, section 2.3.3).
 
-    All variances are sums of non-negative products. If training prunes whole units, a step on a CPU
-    is faster after ``torch.set_flush_denormal(True)``.
+    All variances are sums of non-negative products. If training prunes whole units, a training step
+    on a CPU is faster after ``torch.set_flush_denormal(True)``.
 
     References
     ----------
@@ -102,11 +102,11 @@ def moments(
     True
     """
     check_module(model)
-    check_tensor("x", x, "convert it with .float(), or give moments what an embedding looked up")
+    check_tensor("x", x, "convert it with .float(), or pass the output of the embedding")
     found = model(Moments(x, variance, steepness=steepness))
     if not isinstance(found, Moments):
         raise TypeError(
-            f"the model made {type_name(found)} of moments: pass one that returns one tensor"
+            f"the model returned {type_name(found)} for moments: pass one that returns one tensor"
         )
     return found
 
@@ -114,10 +114,10 @@ def moments(
 class VBP(torch.nn.Module):
     """A network that returns the moments of its outputs instead of a sample.
 
-    ``VBP(model)(x)`` is ``moments(model, x)``. With the expected log-likelihoods, `ELBO` becomes a
-    bound without noise (Haussmann et al. 2018). Its penalty is the penalty of the layers: the exact
-    KL from the log-uniform prior or a `NormalPrior`. The wrapped model keeps its parameters, so it
-    can be sampled, pruned, converted and saved as before.
+    ``VBP(model)(x)`` is ``moments(model, x)``. With the expected log-likelihoods, `ELBO` computes a
+    bound without noise (Haussmann et al. 2018). The KL in this bound is still set by the `penalty`
+    of the layers: the exact KL from the log-uniform prior or a `NormalPrior`. The wrapped model
+    keeps its parameters, so it can be sampled, pruned, converted and saved as before.
 
     Parameters
     ----------
