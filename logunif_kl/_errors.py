@@ -101,7 +101,7 @@ def real_number(name: str, value: Any) -> float:
 
 
 def check_scalar(name: str, value: np.generic) -> None:
-    """Raise TypeError for a complex or boolean NumPy scalar, a date, or more than 64 bits."""
+    """Raise TypeError for a NumPy scalar that is complex, boolean, a date or wider than 64 bits."""
     if not holds_real(value.dtype):
         raise not_real(name, value, value.dtype)
 
@@ -117,7 +117,7 @@ def check_reduction(reduction: Any) -> None:
 
 def not_real(name: str, value: Any, dtype: Any) -> TypeError:
     """Make the error for an argument that does not hold real numbers."""
-    # Reading the dtypes of a LazyFrame of polars raises a warning.
+    # Look at the type, because reading the dtypes of a polars LazyFrame raises a warning.
     typed = hasattr(value, "dtype") or hasattr(type(value), "dtypes")
     if typed:
         given = f"{type_name(value)} of dtype {dtype}"
@@ -143,7 +143,7 @@ def _is_sparse(value: Any) -> bool:
 
 
 def pure_number_of(type_: Any) -> str | None:
-    """Say how to get the number of a quantity of pint, astropy or unyt; None for another type."""
+    """Return the code that gets the number out of a pint, astropy or unyt quantity, else None."""
     if hasattr(type_, "magnitude") and hasattr(type_, "units"):
         return 'to("dimensionless").magnitude'
     if hasattr(type_, "to_value") and (hasattr(type_, "unit") or hasattr(type_, "in_units")):
@@ -218,7 +218,7 @@ def no_closed_form(posterior: Any) -> NotImplementedError:
 
 
 def check_prior(posterior: Any, prior: Any) -> None:
-    """Raise if the prior has neither the posterior's event shape nor an empty one."""
+    """Raise ValueError if the event or batch shapes of a posterior and a prior do not fit."""
     events = tuple(posterior.event_shape), tuple(prior.event_shape)
     batches = tuple(posterior.batch_shape), tuple(prior.batch_shape)
     if events[0] != events[1] and (events[1] or batches[1]):
