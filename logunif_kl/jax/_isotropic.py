@@ -33,7 +33,7 @@ def of_log_alpha(
 
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Array:
-    """-KL of complex weights from their means, or the moduli of the means, and their variances."""
+    """-KL of complex weights, from their means or the moduli of the means, and log variances."""
     check_reduction(reduction)
     added = constant(None, zero_at, log_c)
     mu = unwrapped("mu", mu)
