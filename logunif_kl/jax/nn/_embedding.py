@@ -1,4 +1,4 @@
-"""The table of embeddings."""
+"""The embedding layer."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -26,10 +26,10 @@ def embedding(
     estimator: str = "local",
     dtype: Any = None,
 ) -> Any:
-    """Draw the rows of a random table, or return their means.
+    """Look up rows of a table of random embeddings, drawn with a key, or return their means.
 
-    The result is as for `dense` with one-hot inputs. By local reparameterisation each
-    element of `ids` has its own noise (Kingma et al. 2015, section 2.3).
+    The result has the same distribution as that of `dense` with one-hot inputs. By local
+    reparameterisation each element of `ids` has its own noise (Kingma et al. 2015, section 2.3).
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def embedding(
     key : array, optional
         A key of `jax.random` for the noise. Without one the result is the mean, for evaluation.
     estimator : {"local", "per_example", "per_batch"}, optional
-        Which equal ids share noise: none, those within one ``ids[i]``, or all. Noise is drawn only
-        for the rows that are looked up.
+        Whether equal ids share their noise: never, within each ``ids[i]``, or always. Noise is
+        drawn only for the rows that are looked up.
     dtype : dtype, optional
         The type of the result. By default the type of the means.
 
@@ -55,7 +55,7 @@ def embedding(
     Raises
     ------
     TypeError, ValueError
-        As for `dense`, and if `ids` does not hold integers.
+        For the reasons in `dense`, and if `ids` does not hold integers.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def embedding(
 
 
 def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
-    """Return the standard deviations of the rows that have these means."""
+    """Return the standard deviations of the rows at these ids, whose means are given."""
     _, spread = weight._checked()
     spread = spread.reshape((1,) * (2 - spread.ndim) + spread.shape)
     rows = jnp.take(spread, ids, axis=0) if spread.shape[0] > 1 else spread[0]

@@ -1,7 +1,7 @@
-"""-KL by the exact form, by a published method, or by the user's fit.
+"""-KL from the exact form, from a published approximation, or from a fit of the user.
 
-An approximation has its own gradient function. Differentiating the operations of the value would
-overflow sooner.
+Each approximation has its own gradient function, because automatic differentiation of the value
+would overflow sooner.
 """
 
 # mypy: allow-untyped-calls
@@ -22,7 +22,7 @@ Array = Any
 Function = Callable[[Array], Array]
 
 _MOST = 700.0
-"""The largest log alpha for which alpha is a double."""
+"""The upper limit of log alpha for NumPy's methods, below which alpha is finite in float64."""
 
 
 def of_alpha(penalty: Any) -> Function:
@@ -66,7 +66,7 @@ def _of_fit(fit: Any) -> tuple[Function, Function]:
 
 @lru_cache(maxsize=64)
 def _of_method(name: str) -> tuple[Function, Function]:
-    """Return a closed form in JAX, or a method that NumPy computes outside of the program."""
+    """Return a closed form in JAX, or a callback to a method that NumPy computes."""
     from ...methods import METHODS, _kingma, _lower_bound, _molchanov
 
     if name not in METHODS:
@@ -115,7 +115,7 @@ def _approximate_normal(value: Function, slope: Function, mu: Array, log_sigma2:
 @_approximate_normal.defjvp
 def _approximate_normal_rule(value: Function, slope: Function, primals: Any, tangents: Any) -> Any:
     (mu, log_sigma2), (along_mu, along_log_sigma2) = primals, tangents
-    # At mu = 0, where log alpha is inf, -KL is even in mu and does not depend on sigma.
+    # At mu = 0 log alpha is inf. Both derivatives are 0: -KL is even in mu, and constant in sigma.
     at_zero = mu == 0.0
     nonzero = jnp.where(at_zero, 1.0, mu)
     found = jnp.where(at_zero, 0.0, slope(_log_alpha(nonzero, log_sigma2)))

@@ -61,14 +61,14 @@ def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
     tree : pytree
         As for `neg_kl`.
     threshold : float
-        The threshold on log alpha, 3 in Molchanov et al. (2017), section 5. With inf only zeros are
-        pruned.
+        The threshold on log alpha, 3 in Molchanov et al. (2017), section 5. With inf only weights
+        of mean 0 are pruned.
 
     Returns
     -------
     Sparsity
-        The counts ``kept`` and ``weights``, the fraction ``pruned``, the ratio ``compression``, and
-        the same for each path in the tree in ``layers``.
+        The counts ``kept`` and ``weights``, the fraction ``pruned`` and the ratio ``compression``.
+        ``layers`` has the same for each posterior, by its path in the tree.
 
     Raises
     ------
@@ -93,10 +93,10 @@ def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
 
 
 def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
-    """Set the weights with log alpha above a threshold to 0, without variance.
+    """Set the means and the variances of weights to 0 if log alpha is above a threshold.
 
-    The means become 0. In `Normal`, ``log_sigma2`` becomes -1e4, which makes the variance and the
-    KL 0. In `Dropout` the variance is alpha times 0. Weights that share an alpha, because
+    In `Normal`, ``log_sigma2`` becomes -1e4, which makes the variance and the KL 0. In `Dropout`,
+    the variance alpha theta^2 is 0 because theta is 0. Weights that share an alpha, because
     ``sharing`` is ``"input"`` or ``"output"``, are pruned together, like the units in Louizos,
     Ullrich, Welling, "Bayesian Compression for Deep Learning" (2017). The function can be used
     under `jax.jit`.
@@ -106,7 +106,7 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     tree : pytree
         As for `neg_kl`.
     threshold : float
-        As for `sparsity`.
+        See `sparsity`.
     like : pytree, optional
         A pruned tree of the same structure. Weights that are 0 in it become 0 too. An optimizer
         would bring pruned weights back, so call ``prune(tree, inf, like=pruned)`` after each step
@@ -165,7 +165,7 @@ def threshold_curve(
     measure : callable
         ``measure(prune(tree, threshold))`` returns the loss, a number.
     thresholds : sequence of float, optional
-        Thresholds on log alpha, by default from -4 to 8 in steps of 0.5.
+        Thresholds on log alpha. The default is -4 to 8 in steps of 0.5.
 
     Returns
     -------
