@@ -131,7 +131,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     Raises
     ------
     TypeError, ValueError
-        As for the `log_alpha` of `neg_kl`.
+        `log_alpha` raises the same errors as in `neg_kl`.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     Raises
     ------
     TypeError, ValueError
-        As for the `log_alpha` of `neg_kl`.
+        `log_alpha` raises the same errors as in `neg_kl`.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def neg_kl_normal(
         They are broadcast against each other. Both must come from one library and be on one device,
         unless one of them is a number.
     zero_at, log_c, reduction : optional
-        As for `neg_kl`.
+        See `neg_kl`.
 
     Returns
     -------
@@ -274,7 +274,7 @@ def kl(
     Raises
     ------
     TypeError, ValueError
-        As for `neg_kl`.
+        See `neg_kl`.
 
     Examples
     --------
@@ -313,7 +313,7 @@ def kl_normal(
     Raises
     ------
     TypeError, ValueError, RuntimeError
-        As for `neg_kl_normal`.
+        See `neg_kl_normal`.
 
     Examples
     --------

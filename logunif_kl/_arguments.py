@@ -1,4 +1,4 @@
-"""Parse the arguments of the public functions once, or raise an error.
+"""Check and convert the arguments of the public functions, or raise an error.
 
 `parse` returns one of three named tuples, whose contents need no further checks:
 
@@ -7,7 +7,7 @@
 - `Arrays` of an array-API namespace (array-api-strict, CuPy);
 - `Tensors` of a framework with automatic differentiation.
 
-Variables of Keras, Flax and other wrappers are replaced by the array or tensor that they hold.
+`parse` replaces Keras and Flax variables and other wrappers by the array or tensor inside.
 Tensors are never converted to NumPy, which would lose their derivative without a warning. If one
 argument is an array of another library, a NumPy scalar is accepted as a number, but a NumPy array
 raises an error. This module imports no library that the caller has not imported.
@@ -31,12 +31,12 @@ class Operands(NamedTuple):
 
     @property
     def of_other_libraries(self) -> bool:
-        """Whether an operand implements the ufunc protocol."""
+        """Return whether an operand is of a library that implements NumPy's ufunc protocol."""
         return any(kind_of(type(value)) == PROTOCOL for value in self.values)
 
     @property
     def half(self) -> bool:
-        """Whether the dtypes of the operands show that the ufunc returns float16."""
+        """Return whether the dtypes of the operands show that the ufunc returns float16."""
         dtypes = [_dtypes(value) for value in self.values if kind_of(type(value)) != NUMBER]
         flat = [dtype for each in dtypes for dtype in each]
         if not all(dtypes) or not all(isinstance(dtype, np.dtype) for dtype in flat):
@@ -98,7 +98,7 @@ def _find_kind(type_: Any) -> str:
 
 
 def _derives(type_: type, library: str, name: str) -> bool:
-    """Whether a type derives from the named class of a library, without importing the library."""
+    """Return whether a type derives from a class of a library. The library is not imported."""
     return any(
         base.__name__ == name and base.__module__.partition(".")[0] == library
         for base in type_.__mro__
@@ -170,7 +170,7 @@ def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
 
 
 def framework_of(given: dict[str, Any]) -> str | None:
-    """Name the framework of the tensors among the arguments; None if there are no tensors.
+    """Return the framework of the tensors among the arguments, or None if there are no tensors.
 
     Raise TypeError if the framework is not supported, or if tensors and other arrays are mixed.
     """
@@ -212,7 +212,7 @@ def _check_dtypes(name: str, given: Any, operand: Any) -> None:
 
 
 def _holds_real(dtype: Any) -> bool:
-    """Whether a dtype, from NumPy or another library such as pandas, holds real numbers."""
+    """Return whether a dtype, from NumPy or another library such as pandas, holds real numbers."""
     if isinstance(dtype, np.dtype):
         return _errors.holds_real(dtype)
     if hasattr(dtype, "is_float"):  # polars
@@ -303,7 +303,7 @@ def _check_one_device(arrays: dict[str, Any]) -> None:
 
 
 def _has_float64(xp: Any, array: Any) -> bool:
-    """Whether the device of `array` has float64; True if the namespace cannot tell.
+    """Return whether the device of `array` has float64; True if the namespace cannot tell.
 
     If it has, narrower types are computed in float64 and rounded once. This avoids the error of a
     float32 exponential, up to 2 ulp.

@@ -1,4 +1,4 @@
-"""The kernel, the extensions and the libraries of this installation, for bug reports."""
+"""Report the kernel, the extensions and the libraries of this installation."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _to_u(xp: Any, x: Any) -> Any:
 
 
 def _log_size(xp: Any, mu: Any) -> Any:
-    # Write |mu| as a product, so that its derivative at 0 is not 0.
+    # Frameworks give abs the derivative 0 at 0. As a product, |mu| has the derivative 1 there.
     one = xp.ones_like(mu)
     return xp.log(mu * xp.where(mu < 0.0, -one, one))
 

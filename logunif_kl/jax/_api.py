@@ -31,7 +31,7 @@ def neg_kl(
         An array or tracer of JAX or a NumPy array, of float16, bfloat16, float32 or float64, or a
         number. Integers are promoted as by `jax.numpy.exp`; weak types remain weak.
     zero_at, log_c, reduction
-        As for `logunif_kl.neg_kl`.
+        See `logunif_kl.neg_kl`.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def neg_kl_normal(
     mu, log_sigma2 : array_like
         Means and log variances of any type that `neg_kl` takes, promoted as by `jax.numpy`.
     zero_at, log_c, reduction
-        As for `logunif_kl.neg_kl`.
+        See `logunif_kl.neg_kl`.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def neg_kl_normal(
     Raises
     ------
     ValueError
-        As for `logunif_kl.neg_kl_normal`, and if the arguments are committed to different devices.
+        See `logunif_kl.neg_kl_normal`; also if arguments are committed to different devices.
 
     Examples
     --------

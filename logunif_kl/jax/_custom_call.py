@@ -170,7 +170,7 @@ def _primitive(name: str) -> Any:
 
 
 def _suits(context: Any) -> bool:
-    """Whether to call the kernel in the program that is being lowered."""
+    """Return whether to call the kernel in the program that is being lowered."""
     return (
         # Check this first, because a program to be exported may have symbolic sizes.
         _internals.for_this_process(context)

@@ -81,7 +81,7 @@ def _marginals(diagonal: Array, others: Array) -> tuple[Array, Array]:
 
 
 def _correlated(constants: Constants, loc: Any, scale: Array, excess: Array, dtype: Any) -> Any:
-    """Add up KL of the marginals and the mutual information of the weights."""
+    """Add the sum of the KL of the marginals to `excess`, the total correlation of the weights."""
     each = kl_of_normal(constants, loc, scale)
     return (each.sum(-1) + excess).astype(jnp.promote_types(jnp.asarray(loc).dtype, dtype))
 

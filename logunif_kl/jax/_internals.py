@@ -42,7 +42,7 @@ except ImportError:
 
 
 def alike(*arrays: Any) -> bool:
-    """Whether arrays have the same shape, dtype, sharding and varying mesh axes."""
+    """Return whether arrays have the same shape, dtype, sharding and varying mesh axes."""
     return len({typeof(x) for x in arrays}) == 1
 
 
@@ -135,7 +135,7 @@ def size(context: Any) -> int:
 
 
 def for_this_process(context: Any) -> bool:
-    """Whether a program is compiled for the CPU of this process, not exported."""
+    """Return whether a program is compiled for the CPU of this process, not exported."""
     module = context.module_context
     return (
         tuple(module.platforms) == ("cpu",)
@@ -145,7 +145,7 @@ def for_this_process(context: Any) -> bool:
 
 
 def unpartitioned(context: Any) -> bool:
-    """Whether this part of a program runs on arrays that XLA does not divide among devices.
+    """Return whether this part of a program runs on arrays that XLA does not divide among devices.
 
     If an array is sharded, XLA gathers all of it on every device before a custom call.
     """

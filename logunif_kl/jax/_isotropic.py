@@ -1,4 +1,4 @@
-"""-KL of complex weights and of groups of weights, with a function for each derivative."""
+"""-KL of complex weights and of groups of weights, differentiable any number of times."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
         The shape of the weights, each of which has this prior. It broadcasts against the shape of
         the posterior, except in ``distributions.Independent``, which compares event shapes.
     zero_at, log_c : float, optional
-        The constant C, as for `logunif_kl.jax.numpyro.ImproperLogUniform`.
+        The constant C: see `logunif_kl.jax.numpyro.ImproperLogUniform`.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
 
 
 def _general(kind: type) -> type:
-    """Return the base class, which TFP uses for wrappers of distributions that are not pytrees."""
+    """Return the base class. TFP uses it to wrap distributions that are not pytrees."""
     return kind.__bases__[0]
 
 

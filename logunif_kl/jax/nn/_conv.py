@@ -61,7 +61,7 @@ def conv(
         ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or the numbers of zeros before and after each
         spatial dimension.
     dimension_numbers : optional
-        As for `jax.lax.conv_general_dilated`: three strings such as ``("NHWC", "HWIO", "NHWC")``,
+        See `jax.lax.conv_general_dilated`: three strings such as ``("NHWC", "HWIO", "NHWC")``,
         or None for ``("NCHW", "OIHW", "NCHW")``.
     feature_group_count : int, optional
         The number of groups of channels.

@@ -34,8 +34,8 @@ def embedding(
     Parameters
     ----------
     ids : array of int
-        The rows to look up, of any shape. As for `jax.numpy.take`, negative ids count from the
-        end, and ids outside the table give NaN.
+        The rows to look up, of any shape. As in `jax.numpy.take`, negative ids count from the end,
+        and ids outside the table give NaN.
     weight : Normal or Dropout
         The posterior of a table of shape (rows, columns). The rows are its input units, the columns
         its output units.
@@ -105,7 +105,7 @@ def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
 
 
 def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> Array:
-    """Draw normals for each id. The estimator decides whether equal ids share them."""
+    """Draw normals for each id. The estimator decides whether equal ids share their normals."""
     if estimator == "local":
         return normals(key, (*ids.shape, columns), dtype)
     if estimator == "per_example" and ids.ndim:
@@ -115,7 +115,7 @@ def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> 
 
 
 def _of_ids(key: Array, ids: Array, columns: int, dtype: Any) -> Array:
-    """Draw normals as a function of the key and the id."""
+    """Draw normals for each id, so that equal ids get equal normals."""
 
     def one(each: Array) -> Array:
         return normals(jax.random.fold_in(key, each), (columns,), dtype)

@@ -292,7 +292,7 @@ def check_posterior(weight: Any) -> Normal | Dropout:
 
 
 def correlated(weight: Normal | Dropout) -> bool:
-    """Whether the weights of an input unit share one scale."""
+    """Return whether the weights of an input unit share one scale."""
     return isinstance(weight, Dropout) and weight.noise == "correlated"
 
 

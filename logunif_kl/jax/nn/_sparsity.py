@@ -1,4 +1,4 @@
-"""Log alpha of the weights in a tree, their sparsity at a threshold, and the pruned tree."""
+"""Log alpha of the weights in a tree, their sparsity at a threshold, and pruning."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -32,7 +32,7 @@ def log_alpha(tree: Any) -> dict[str, Any]:
     Parameters
     ----------
     tree : pytree
-        As for `neg_kl`.
+        See `neg_kl`.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
     Parameters
     ----------
     tree : pytree
-        As for `neg_kl`.
+        See `neg_kl`.
     threshold : float
         The threshold on log alpha, 3 in Molchanov et al. (2017), section 5. With inf only weights
         of mean 0 are pruned.
@@ -73,7 +73,7 @@ def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
     Raises
     ------
     TypeError, ValueError
-        As for `neg_kl`, and if `threshold` is not a number.
+        For the reasons in `neg_kl`, and if `threshold` is not a number.
 
     Examples
     --------
@@ -104,12 +104,12 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     Parameters
     ----------
     tree : pytree
-        As for `neg_kl`.
+        See `neg_kl`.
     threshold : float
         See `sparsity`.
     like : pytree, optional
-        A pruned tree of the same structure. Weights that are 0 in it become 0 too. An optimizer
-        would bring pruned weights back, so call ``prune(tree, inf, like=pruned)`` after each step
+        A pruned tree of the same structure. Weights that are 0 in `like` become 0. An optimizer
+        would change pruned weights again, so call ``prune(tree, inf, like=pruned)`` after each step
         of further training.
 
     Returns
@@ -120,7 +120,7 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     Raises
     ------
     TypeError, ValueError
-        As for `sparsity`, and if `like` has another structure.
+        For the reasons in `sparsity`, and if `like` has another structure.
 
     Examples
     --------
@@ -154,14 +154,14 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
 def threshold_curve(
     tree: Any, measure: Callable[[Any], Any], thresholds: Sequence[float] | None = None
 ) -> ThresholdCurve:
-    """Measure a loss of the pruned tree at several thresholds, to choose one.
+    """Measure the loss of the tree pruned at each of several thresholds, to choose a threshold.
 
     Measure the loss on a validation set, not on the examples for training or for the final test.
 
     Parameters
     ----------
     tree : pytree
-        As for `neg_kl`.
+        See `neg_kl`.
     measure : callable
         ``measure(prune(tree, threshold))`` returns the loss, a number.
     thresholds : sequence of float, optional
@@ -170,15 +170,15 @@ def threshold_curve(
     Returns
     -------
     ThresholdCurve
-        With ``choose(tolerance)`` and ``plot(path)``.
+        The losses. Its methods are ``choose(tolerance)`` and ``plot(path)``.
 
     Raises
     ------
     TypeError
-        As for `sparsity`, and if `measure` is not a function that returns a number, or `thresholds`
-        is not a sequence of numbers.
+        For the reasons in `sparsity`, if `measure` is not a function that returns a number, or if
+        `thresholds` is not a sequence of numbers.
     ValueError
-        As for `sparsity`, and if `thresholds` is empty or holds NaN.
+        For the reasons in `sparsity`, and if `thresholds` is empty or holds NaN.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def _kept(node: Normal | Dropout, threshold: float) -> Array:
 
 
 def _pruned(node: Normal | Dropout, kept: Array) -> Normal | Dropout:
-    """Set weights that are not kept to 0. Leaves keep their type, such as ``flax.nnx.Param``."""
+    """Set weights that are not kept to 0. A leaf keeps its type, such as ``flax.nnx.Param``."""
 
     def zero(leaf: Any) -> Any:
         return jnp.where(kept, leaf, jnp.zeros((), leaf.dtype))

@@ -80,7 +80,7 @@ def kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     Parameters
     ----------
     tree, of, penalty
-        As for `neg_kl`.
+        See `neg_kl`.
 
     Returns
     -------
@@ -103,13 +103,13 @@ def named_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> dic
     Parameters
     ----------
     tree, of, penalty
-        As for `neg_kl`.
+        See `neg_kl`.
 
     Returns
     -------
     dict of str to jax.Array
-        KL of each posterior, by its path in the tree, such as ``"layers.0.weight"``. The path of a
-        tree that is itself a posterior is the empty string.
+        KL of each posterior, by its path in the tree, such as ``"layers.0.weight"``. If the tree
+        itself is a posterior, its path is the empty string.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def named_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> dic
 
 
 def posteriors(tree: Any) -> list[tuple[str, Normal | Dropout]]:
-    """Return the posteriors in a tree, each with its path joined by dots, else raise ValueError."""
+    """Return each posterior with its dotted path. Raise ValueError if the tree has no posterior."""
     found = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_posterior)[0]
     named = [
         (jax.tree_util.keystr(path, simple=True, separator="."), node)
