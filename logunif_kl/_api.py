@@ -198,7 +198,7 @@ def neg_kl_normal(
 
     This is the additive parametrisation of Molchanov et al. (2017), without the epsilon and the
     clipping that their Eq. 14 needs, because u is formed without a logarithm. -KL depends only on
-    log_alpha = log_sigma2 - 2 log|mu|, so the sign of mu and the common scale of mu and sigma do
+    log_alpha = log_sigma2 - 2 log|mu|, so the sign of mu and a common factor of mu and sigma do
     not matter. Value and derivatives are exact at mu = 0, where both first derivatives are 0.
     `kl_normal` has the other sign, to be added to a loss.
 
@@ -231,8 +231,8 @@ def neg_kl_normal(
         For the reasons in `neg_kl`, if the shapes do not broadcast, and if arrays of JAX or of an
         array-API namespace are on different devices.
     RuntimeError
-        From PyTorch instead of ValueError: if tensors are on different devices, or if their shapes
-        do not broadcast.
+        For PyTorch tensors, instead of ValueError: if they are on different devices, or if their
+        shapes do not broadcast.
 
     Examples
     --------
@@ -256,8 +256,8 @@ def kl(
 ) -> Any:
     """KL(q || p), to be *added to a loss*: ``-neg_kl(log_alpha, ...)``.
 
-    KL = F(u) - constant, with F and u as for `neg_kl` (Hron et al. 2017, Eq. 1). Types, limits and
-    accuracy are the same as for `neg_kl`. Only the sign differs.
+    KL = F(u) - constant, with F and u as for `neg_kl` (Hron et al. 2017, Eq. 1). Types, errors and
+    accuracy are the same as for `neg_kl`.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def kl_normal(
     """KL(q || p) of N(mu, sigma^2), to be *added to a loss*: ``-neg_kl_normal(...)``.
 
     KL = F(u) - constant, with F and u as for `neg_kl_normal` (Hron et al. 2017, Eq. 1). Types,
-    limits and accuracy are the same as for `neg_kl_normal`. Only the sign differs.
+    errors and accuracy are the same as for `neg_kl_normal`.
 
     Parameters
     ----------

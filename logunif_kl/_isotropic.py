@@ -75,8 +75,8 @@ def derivative(xp: Any, x: Any, k: float | None, order: int) -> Any:
 def constant(k: float | None, zero_at: Any, log_c: Any) -> float:
     """Compute the constant to be added to -F.
 
-    It is F at alpha = ``zero_at``, or k/2 (1 + log(pi) - psi(k/2)) + ``log_c``. Raise the errors of
-    `logunif_kl._convention.additive_constant`.
+    The constant is F at alpha = ``zero_at``, or k/2 (1 + log(pi) - psi(k/2)) + ``log_c``. Raise the
+    errors of `logunif_kl._convention.additive_constant`.
     """
     checked = additive_constant(zero_at, log_c)
     if log_c is None:

@@ -107,7 +107,7 @@ def _laplace_near(xp: Namespace, loc: Array, scale: Array, i: int, j: int) -> Ar
 def _near_term(
     xp: Namespace, x: Array, divisor: Array, logarithm: Array, order: int, power: int
 ) -> Array:
-    """Return x^power times the derivative of L of this order, for |x| <= 3/2."""
+    """Return x^power times the derivative L^(order)(x), for |x| <= 3/2."""
     y = x * x
     odd = order % 2
     series = _horner(_PSI[odd], y)
@@ -160,7 +160,7 @@ def _factor(i: int, j: int, power: int) -> int:
 
 @cache
 def _laplace_rows(dtype: str, i: int, j: int) -> tuple[tuple[float, ...], ...]:
-    """Differentiate M exactly, in place of L in the formula above, and divide by t^2 loc^-i s^-j.
+    """Apply the formula above exactly, to M instead of L, and divide by t^2 loc^-i s^-j.
 
     M^(n) = (-1)^(n+1) t^(2+n) T_n for loc > 0, with T_0 = T and T_(n+1) = (2 + n) T_n + t T_n'.
     """
@@ -168,8 +168,7 @@ def _laplace_rows(dtype: str, i: int, j: int) -> tuple[tuple[float, ...], ...]:
 
     _, centres, polynomials = TABLES["laplace", dtype]
     if i + j >= 2 and dtype == "float32":
-        # The term is as small as the error of the float32 fit, and differentiation enlarges that
-        # error.
+        # Differentiation enlarges the error of the float32 fit, which is as large as this term.
         _, centres, polynomials = TABLES["laplace", "float64"]
     found = []
     for centre, coefficients in zip(centres, polynomials, strict=True):

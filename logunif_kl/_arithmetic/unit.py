@@ -38,7 +38,7 @@ def power_of_two(xp: Namespace, size: Array) -> Array:
 def marginals(xp: Namespace, size: Array, diagonal: Array, others: Array) -> tuple[Array, Array]:
     """Return s = sqrt(diagonal^2 + sum of others^2 over the last axis), and log(s/``|diagonal|``).
 
-    For the rows of a Cholesky factor of the covariance S, the s are the standard deviations. The
+    For the rows of a Cholesky factor of the covariance S, s holds the standard deviations. The
     logarithms add up to half of sum(log S_ii) - log det S. Small terms keep their digits, and no
     square overflows or underflows.
 

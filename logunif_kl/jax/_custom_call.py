@@ -9,7 +9,7 @@ The primitives multiply by a sign, because XLA cannot fuse a negation into a cus
 negation would make the gradient of the sum of KL over 1e6 weights 10 % slower.
 
 Kernels are registered with XLA when a program first calls one. XLA may refuse a kernel that was
-built for another interface, which would make JAX unusable if it happened at start-up.
+built for another interface. At start-up such a failure would make JAX unusable.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _plain(name: str, mu: Array, log_sigma2: Array, *, sign: float) -> Any:
 def lowered() -> dict[str, int]:
     """Return how many computations JAX has lowered for the CPU in this process, by kind.
 
-    ``"C"`` are calls of the kernels, ``"XLA"`` are plain operations. A program that JAX has cached
+    ``"C"`` counts calls of the kernels, ``"XLA"`` plain operations. A program that JAX has cached
     is counted once.
     """
     return dict(_lowered)

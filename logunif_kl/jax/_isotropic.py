@@ -27,7 +27,7 @@ def of_log_alpha(
     log_c: Any = None,
     reduction: str = "none",
 ) -> Array:
-    """-KL of groups of k weights, or complex weights if k is None, or a derivative in log_alpha."""
+    """-KL of groups of k weights (complex weights if k is None), or a derivative in log_alpha."""
     added = constant(k, zero_at, log_c)
     return evaluate(lambda x: _of_log_alpha(x, k, order), added, reduction, log_alpha=log_alpha)
 

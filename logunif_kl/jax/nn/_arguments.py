@@ -52,7 +52,7 @@ def _converted(value: Any) -> Array | None:
 
 
 def working(x: Array, mean: Array, dtype: Any) -> Any:
-    """Return `dtype`, or by default the promoted type of the arrays. It must be floating."""
+    """Return `dtype`, or by default the promoted type of the arrays. Refuse integer types."""
     try:
         found = jnp.result_type(x, mean) if dtype is None else jnp.dtype(dtype)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Draw the output of a layer with random weights, by each estimator. All layers use this."""
+"""Draw the output of a layer with random weights, for all layers and estimators."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations

@@ -22,7 +22,7 @@ Array = Any
 Function = Callable[[Array], Array]
 
 _MOST = 700.0
-"""The upper limit of log alpha for NumPy's methods, below which alpha is finite in float64."""
+"""The largest log alpha passed to a NumPy function. Up to this limit alpha is finite."""
 
 
 def of_alpha(penalty: Any) -> Function:
@@ -88,7 +88,7 @@ def _outside(function: Callable[[np.ndarray], Any], x: Array) -> Array:
 
     def called(x: Any) -> np.ndarray:
         given = np.asarray(x)
-        # XLA's threads flush subnormal numbers to zero, which makes a Poisson mean NaN.
+        # Clip x: XLA's threads flush subnormal numbers to zero, and some methods would give NaN.
         with np.errstate(all="ignore"):
             return np.asarray(function(np.minimum(given, _MOST)), given.dtype)
 

@@ -191,7 +191,7 @@ class Dropout:
         log_alpha : float, optional
             By default -3, a dropout rate alpha/(1 + alpha) of 5 %.
         sharing : {"weight", "output", "input", "layer"}, optional
-            What has an alpha of its own: each weight, output unit or input unit, or the layer.
+            One alpha for each weight, for each output unit, for each input unit, or for the layer.
         noise, max_log_alpha, groups
             See `Dropout`.
         input_axis, output_axis : int, optional
