@@ -8,7 +8,7 @@ try:
     from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
     from ._config import show_config
     from ._version import __version__
-except KeyboardInterrupt:  # importing NumPy takes most of the start-up time
+except KeyboardInterrupt:  # Ctrl-C while NumPy is imported, which is most of the start-up time
     from .cli import end_if_started as _end_if_started
 
     _end_if_started()
@@ -45,7 +45,7 @@ __all__ = [
     "special",
 ]
 
-# Modules that import SciPy or mpmath are imported when they, or a name in them, are first used.
+# Name -> module. These modules import SciPy or mpmath, so each is imported at its first use.
 _LAZY = {
     "fit_polynomial": "fitting",
     "fit_sigmoid": "fitting",
@@ -67,7 +67,7 @@ _LAZY = {
     "reference": "reference",
 }
 
-# These modules import the frameworks, which takes seconds, so import them when they are first used.
+# The user must import these subpackages, because importing a framework takes seconds.
 _FRAMEWORKS = ("jax", "tensorflow", "torch")
 
 

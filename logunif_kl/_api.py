@@ -27,29 +27,28 @@ def neg_kl(
     Parameters
     ----------
     log_alpha : array_like or array
-        The logarithm of alpha, a ratio of *variances*, of any shape: a Python number; an array of
-        NumPy, dask, xarray, pandas, polars or an array-API namespace, of float16, float32 or
-        float64; or a tensor of PyTorch, JAX or TensorFlow, also of bfloat16. A tensor keeps its
-        device and its derivatives of any order. Integers are promoted as by `numpy.exp`. Integers
-        of another array-API namespace become its default real type, and tensors of integers are
-        treated as by their framework's `exp`.
+        The logarithm of alpha, a ratio of *variances*, of any shape. It may be a Python number, an
+        array of NumPy, dask, xarray, pandas, polars or an array-API namespace, or a tensor of
+        PyTorch, JAX or TensorFlow. The types are float16, float32, float64 and, for tensors,
+        bfloat16. The result for a tensor can be differentiated any number of times. NumPy and the
+        frameworks promote integers as their own `exp` does. An array-API namespace converts
+        integers to its default real type.
     zero_at : float, optional
-        The alpha at which -KL is zero: ``inf`` by default; ``1.0`` for [3]_, Figure 2. A Python
-        number, known when a framework traces the function.
+        The alpha at which -KL is zero: ``inf`` by default; ``1.0`` for [3]_, Figure 2. It must be a
+        Python number, not a value that a framework traces.
     log_c : float, optional
         The logarithm of the prior's C, instead of `zero_at`. The constant is then
         (1 + log(pi) - psi(1/2))/2 + log(C), as in [1]_, Eq. 1.
     reduction : {"none", "sum", "mean"}, optional
-        What to return: the elements, their sum or their mean. The constant counts once for each
-        element. A result of a half type is rounded after the reduction.
+        What to return: the elements, their sum or their mean. The constant is added to each element
+        before the reduction. A result of a half type is rounded after the reduction.
 
     Returns
     -------
     array or scalar
-        An array of the shape, type and library of `log_alpha`, on its device; with
-        ``reduction="sum"`` or ``"mean"``, of no dimensions. The limit is the constant at
-        ``log_alpha=inf`` and -inf at ``log_alpha=-inf``. The result is NaN only where `log_alpha`
-        is NaN.
+        An array of the shape, type and library of `log_alpha`, on the same device. A sum or a mean
+        has no dimensions. The result is the constant at ``log_alpha=inf``, -inf at
+        ``log_alpha=-inf``, and NaN only where `log_alpha` is NaN.
 
     Raises
     ------
@@ -64,21 +63,21 @@ def neg_kl(
 
     See Also
     --------
-    kl : the same with the other sign, to be added to a loss.
-    neg_kl_normal : from the mean and the variance.
+    kl : KL, the negative of this function, to be added to a loss.
+    neg_kl_normal : -KL from the mean and the variance.
     neg_kl_grad, neg_kl_hess : the first two derivatives.
     logunif_kl.log_alpha : log alpha from a dropout rate and other parameters.
 
     Notes
     -----
-    Nothing is clipped or sampled. Without a constant the relative error is bounded:
-    `logunif_kl.accuracy` lists the worst error found for each type. The constant is rounded to
-    about a unit in its last place, and is added to half types in float32, before the result is
+    Nothing is clipped or sampled. Before a constant is added, the relative error is bounded:
+    `logunif_kl.accuracy` lists the worst error found for each type. The constant is accurate to
+    about one unit in its last place. For half types it is added in float32, before the result is
     rounded.
 
     Types below float64 are computed in float64 and rounded once, or in float32 if the array's
-    namespace has no float64 on its device. A tensor is passed to the function of this name in
-    `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, whose pages say what differs.
+    namespace has no float64 on its device. A tensor is passed to the function of the same name in
+    `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`. Their pages list differences.
 
     Sums and means of NumPy, dask, xarray, pandas and polars arrays are computed in float64 and then
     rounded. Masked elements are left out, NaN is not skipped, and a missing value counts as NaN.
@@ -112,16 +111,16 @@ def neg_kl_grad(log_alpha: Any) -> Any:
 
         d(-KL)/d log_alpha = u F'(u) = sqrt(u) D(sqrt(u))
 
-    The derivative does not depend on the constant of -KL, and is positive: -KL increases from no
-    noise to pure noise. The derivative tends to 1/2 from above as log_alpha -> -inf, has its
-    maximum 0.6424 near log_alpha = -1.507, and decays like exp(-log_alpha)/2 as log_alpha -> inf.
+    The derivative does not depend on the constant of -KL. The derivative is positive, so -KL
+    increases with alpha. It tends to 1/2 from above as log_alpha -> -inf, has its maximum 0.6424
+    near log_alpha = -1.507, and decays like exp(-log_alpha)/2 as log_alpha -> inf.
     `logunif_kl.accuracy` lists the worst error found for each type. The result for a tensor can
     itself be differentiated any number of times.
 
     Parameters
     ----------
     log_alpha : array_like or array
-        Of any shape and type that `neg_kl` takes.
+        The logarithm of alpha, of any shape and type that `neg_kl` takes.
 
     Returns
     -------
@@ -132,7 +131,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     Raises
     ------
     TypeError, ValueError
-        As for the `log_alpha` of `neg_kl`.
+        `log_alpha` raises the same errors as in `neg_kl`.
 
     Examples
     --------
@@ -148,20 +147,20 @@ def neg_kl_grad(log_alpha: Any) -> Any:
 def neg_kl_hess(log_alpha: Any) -> Any:
     """Compute the second derivative of -KL(q || p) in log alpha.
 
-    With u and F' as in `neg_kl_grad`, by differentiating Eq. 3 of Hron et al. (2017)::
+    With u and F' as in `neg_kl_grad`, differentiating Eq. 3 of Hron et al. (2017) gives::
 
         d^2(-KL)/d log_alpha^2 = -u (F'(u) + u F''(u)) = -(u/2) (1 + F'(u) - 2 u F'(u))
 
     The two forms are equal by the differential equation of Dawson's function. Both lose digits by
-    cancellation, so this function uses neither. The derivative does not depend on the constant of
-    -KL. It is positive below log_alpha = -1.507 or so, where the first derivative has its maximum,
-    negative above, and tends to 0 at both ends. `logunif_kl.accuracy` lists the worst error found
-    for each type. The result for a tensor can itself be differentiated any number of times.
+    cancellation, so this function uses neither. The result does not depend on the constant of -KL.
+    The first derivative has its maximum near log_alpha = -1.507. The second is positive below that
+    point, negative above, and tends to 0 at both ends. `logunif_kl.accuracy` lists the worst error
+    found for each type. The result for a tensor can be differentiated any number of times.
 
     Parameters
     ----------
     log_alpha : array_like or array
-        Of any shape and type that `neg_kl` takes.
+        The logarithm of alpha, of any shape and type that `neg_kl` takes.
 
     Returns
     -------
@@ -172,7 +171,7 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     Raises
     ------
     TypeError, ValueError
-        As for the `log_alpha` of `neg_kl`.
+        `log_alpha` raises the same errors as in `neg_kl`.
 
     Examples
     --------
@@ -193,47 +192,47 @@ def neg_kl_normal(
 ) -> Any:
     """-KL(q || p) of N(mu, sigma^2), from mu and log sigma^2: *maximise* it (ELBO sign).
 
-    With F and the constant as for `neg_kl` (Hron et al. 2017, Eq. 1)::
+    With F and the constant of `neg_kl` (Hron et al. 2017, Eq. 1)::
 
         -KL = constant - F(u),    u = mu^2/(2 sigma^2)
 
     This is the additive parametrisation of Molchanov et al. (2017), without the epsilon and the
     clipping that their Eq. 14 needs, because u is formed without a logarithm. -KL depends only on
-    log_alpha = log_sigma2 - 2 log|mu|, so the sign of mu and the common scale of mu and sigma do
+    log_alpha = log_sigma2 - 2 log|mu|, so the sign of mu and a common factor of mu and sigma do
     not matter. Value and derivatives are exact at mu = 0, where both first derivatives are 0.
     `kl_normal` has the other sign, to be added to a loss.
 
-    `logunif_kl.accuracy` lists the worst error found for each type. The types are computed and
-    rounded as in `neg_kl`.
+    `logunif_kl.accuracy` lists the worst error found for each type. As in `neg_kl`, types below
+    float64 are computed in float64 and rounded once.
 
     Parameters
     ----------
     mu, log_sigma2 : array_like or array
         Means, of either sign, and logarithms of the variances, of any type that `neg_kl` takes.
-        They are broadcast against each other. Both are of one library and on one device, or one of
-        them is a number.
+        They are broadcast against each other. Both must come from one library and be on one device,
+        unless one of them is a number.
     zero_at, log_c, reduction : optional
-        As for `neg_kl`.
+        See `neg_kl`.
 
     Returns
     -------
     array or scalar
-        An array of the broadcast shape, and of the type and library of the arguments. At mu = 0 or
-        log_sigma2 = inf the limit is the constant; at infinite mu or log_sigma2 = -inf it is -inf.
-        The result is NaN where both limits meet (mu = 0 with log_sigma2 = -inf, infinite mu with
+        An array of the broadcast shape, and of the type and library of the arguments. The result is
+        the constant at mu = 0 or log_sigma2 = inf, and -inf at infinite mu or log_sigma2 = -inf.
+        It is NaN where these limits meet (mu = 0 with log_sigma2 = -inf, infinite mu with
         log_sigma2 = inf), and where an argument is NaN.
 
     Raises
     ------
     TypeError
-        As for `neg_kl`, and if the arguments come from libraries that do not work together: tensors
-        of two frameworks, or a tensor and a NumPy array.
+        For the reasons in `neg_kl`, and if the arguments come from libraries that do not work
+        together: tensors of two frameworks, or a tensor and a NumPy array.
     ValueError
-        As for `neg_kl`, if the shapes do not broadcast, and if arrays of JAX or of an array-API
-        namespace are on different devices.
+        For the reasons in `neg_kl`, if the shapes do not broadcast, and if arrays of JAX or of an
+        array-API namespace are on different devices.
     RuntimeError
-        From PyTorch instead of ValueError: if tensors are on different devices, or if their shapes
-        do not broadcast.
+        For PyTorch tensors, instead of ValueError: if they are on different devices, or if their
+        shapes do not broadcast.
 
     Examples
     --------
@@ -257,15 +256,15 @@ def kl(
 ) -> Any:
     """KL(q || p), to be *added to a loss*: ``-neg_kl(log_alpha, ...)``.
 
-    KL = F(u) - constant, with F and u as for `neg_kl` (Hron et al. 2017, Eq. 1). Everything but the
-    sign is as for `neg_kl`, the accuracy included.
+    KL = F(u) - constant, with F and u as for `neg_kl` (Hron et al. 2017, Eq. 1). Types, errors and
+    accuracy are the same as for `neg_kl`.
 
     Parameters
     ----------
     log_alpha : array_like or array
         The logarithm of alpha = sigma^2/mu^2, of any shape and type that `neg_kl` takes.
     zero_at, log_c, reduction : optional
-        As for `neg_kl`: KL is zero at alpha = `zero_at`, by default as alpha -> inf.
+        See `neg_kl`. KL is zero at alpha = `zero_at`; by default it tends to 0 as alpha -> inf.
 
     Returns
     -------
@@ -275,7 +274,7 @@ def kl(
     Raises
     ------
     TypeError, ValueError
-        As for `neg_kl`.
+        See `neg_kl`.
 
     Examples
     --------
@@ -296,15 +295,15 @@ def kl_normal(
 ) -> Any:
     """KL(q || p) of N(mu, sigma^2), to be *added to a loss*: ``-neg_kl_normal(...)``.
 
-    KL = F(u) - constant, with F and u as for `neg_kl_normal` (Hron et al. 2017, Eq. 1). Everything
-    but the sign is as for `neg_kl_normal`, the accuracy included.
+    KL = F(u) - constant, with F and u as for `neg_kl_normal` (Hron et al. 2017, Eq. 1). Types,
+    errors and accuracy are the same as for `neg_kl_normal`.
 
     Parameters
     ----------
     mu, log_sigma2 : array_like or array
         Means, of either sign, and logarithms of the variances, of any type that `neg_kl` takes.
     zero_at, log_c, reduction : optional
-        As for `neg_kl`: by default KL tends to 0 as alpha -> inf.
+        See `neg_kl`. By default KL tends to 0 as alpha -> inf.
 
     Returns
     -------
@@ -314,7 +313,7 @@ def kl_normal(
     Raises
     ------
     TypeError, ValueError, RuntimeError
-        As for `neg_kl_normal`.
+        See `neg_kl_normal`.
 
     Examples
     --------

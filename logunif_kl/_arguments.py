@@ -1,16 +1,16 @@
-"""Parse the arguments of the public functions once, or raise an error.
+"""Check and convert the arguments of the public functions, or raise an error.
 
-`parse` recognises the kinds of arguments. Its three results need no further checks:
+`parse` returns one of three named tuples, whose contents need no further checks:
 
 - `Operands`, for NumPy's ufuncs: NumPy arrays and their subclasses, numbers, lists, everything else
   that NumPy reads, and objects that implement the ufunc protocol (dask, xarray, pandas, polars);
 - `Arrays` of an array-API namespace (array-api-strict, CuPy);
 - `Tensors` of a framework with automatic differentiation.
 
-Variables of Keras, Flax and other wrappers are replaced by the array or tensor that they hold.
-Tensors are never converted to NumPy, which would lose their derivative without a warning. Next to
-an array of another library a NumPy scalar counts as a number, but a NumPy array raises an error.
-Only libraries that the caller has imported are imported.
+`parse` replaces Keras and Flax variables and other wrappers by the array or tensor inside.
+Tensors are never converted to NumPy, which would lose their derivative without a warning. If one
+argument is an array of another library, a NumPy scalar is accepted as a number, but a NumPy array
+raises an error. This module imports no library that the caller has not imported.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Operands(NamedTuple):
 
     @property
     def of_other_libraries(self) -> bool:
-        """Whether an operand implements the ufunc protocol."""
+        """Return whether an operand is of a library that implements NumPy's ufunc protocol."""
         return any(kind_of(type(value)) == PROTOCOL for value in self.values)
 
     @property
     def half(self) -> bool:
-        """Whether the ufunc returns float16, as far as the dtypes tell."""
+        """Return whether the dtypes of the operands show that the ufunc returns float16."""
         dtypes = [_dtypes(value) for value in self.values if kind_of(type(value)) != NUMBER]
         flat = [dtype for each in dtypes for dtype in each]
         if not all(dtypes) or not all(isinstance(dtype, np.dtype) for dtype in flat):
@@ -60,7 +60,7 @@ class Tensors(NamedTuple):
     framework: str
 
 
-# The kinds of arguments. A SCALAR is a NumPy scalar; a WRAPPER holds an array or a tensor.
+# The kinds of arguments. SCALAR: NumPy scalars. PROTOCOL: __array_ufunc__. WRAPPER: keras.Variable.
 NUMBER, SCALAR, NUMPY, PROTOCOL = "number", "scalar", "numpy", "protocol"
 NAMESPACE, TENSOR, WRAPPER, QUANTITY = "namespace", "tensor", "wrapper", "quantity"
 _NUMBERS = (NUMBER, SCALAR)
@@ -98,7 +98,7 @@ def _find_kind(type_: Any) -> str:
 
 
 def _derives(type_: type, library: str, name: str) -> bool:
-    """Whether a type derives from the named class of a library, without importing the library."""
+    """Return whether a type derives from a class of a library. The library is not imported."""
     return any(
         base.__name__ == name and base.__module__.partition(".")[0] == library
         for base in type_.__mro__
@@ -106,9 +106,9 @@ def _derives(type_: type, library: str, name: str) -> bool:
 
 
 def unwrapped(name: str, value: Any) -> Any:
-    """Return what a variable of another library holds, or any other value unchanged.
+    """Return the array or tensor in a wrapper such as a Keras variable, or another value unchanged.
 
-    Most of these variables also have ``__array__``, which would lose their derivative in NumPy.
+    NumPy could read most wrappers through ``__array__``, but their derivative would be lost.
     Raise TypeError for a symbolic tensor of Keras, which holds no numbers, and for a quantity with
     a unit.
     """
@@ -170,9 +170,9 @@ def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
 
 
 def framework_of(given: dict[str, Any]) -> str | None:
-    """Name the framework of the tensors among the arguments; None if there are no tensors.
+    """Return the framework of the tensors among the arguments, or None if there are no tensors.
 
-    Raise TypeError if the framework is not supported, or other arrays are among the arguments.
+    Raise TypeError if the framework is not supported, or if tensors and other arrays are mixed.
     """
     given = {name: unwrapped(name, value) for name, value in given.items()}
     kinds = [kind_of(type(value)) for value in given.values()]
@@ -180,14 +180,14 @@ def framework_of(given: dict[str, Any]) -> str | None:
 
 
 def _framework(given: dict[str, Any], kinds: list[str]) -> str:
-    """Name the framework of arguments that include a tensor."""
+    """Return the name of the framework, where at least one argument is a tensor."""
     found = set()
     for value, kind in zip(given.values(), kinds, strict=True):
         if kind == TENSOR:
             found.add(_errors.framework(type(value)))
         elif kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY):
             found.add(None)
-        # The framework's module raises the error for other kinds of arguments.
+        # The framework's module checks numbers, None, strings and the like.
     supported = found.intersection(_FRAMEWORKS)
     if not supported:
         name, value = list(given.items())[kinds.index(TENSOR)]
@@ -212,7 +212,7 @@ def _check_dtypes(name: str, given: Any, operand: Any) -> None:
 
 
 def _holds_real(dtype: Any) -> bool:
-    """Whether a dtype, from NumPy or another library such as pandas, holds real numbers."""
+    """Return whether a dtype, from NumPy or another library such as pandas, holds real numbers."""
     if isinstance(dtype, np.dtype):
         return _errors.holds_real(dtype)
     if hasattr(dtype, "is_float"):  # polars
@@ -221,7 +221,7 @@ def _holds_real(dtype: Any) -> bool:
 
 
 def read(name: str, value: Any) -> Any:
-    """Read a list, or another object that NumPy reads as an array, unless it holds tensors."""
+    """Convert a list or another object to a NumPy array. Raise TypeError if it holds tensors."""
     rows = isinstance(value, (list, tuple))
     if rows:
         _refuse_tensors(name, value, value)
@@ -242,7 +242,7 @@ def read(name: str, value: Any) -> Any:
 
 
 def _blocks(value: Any) -> list[Any]:
-    """List the arrays inside an xarray object, and an array like the blocks of a dask array."""
+    """List the arrays inside an xarray object, and the empty sample block of a dask array."""
     parts = value.data_vars.values() if hasattr(value, "data_vars") else [value]
     return [getattr(part, name, None) for part in parts for name in ("data", "_meta")]
 
@@ -303,10 +303,10 @@ def _check_one_device(arrays: dict[str, Any]) -> None:
 
 
 def _has_float64(xp: Any, array: Any) -> bool:
-    """Whether the device of `array` has float64; True if the namespace cannot tell.
+    """Return whether the device of `array` has float64; True if the namespace cannot tell.
 
-    With float64, narrower types are computed in float64 and rounded once. In float32 the result
-    would have the error of an exponential, up to 2 ulp.
+    If it has, narrower types are computed in float64 and rounded once. This avoids the error of a
+    float32 exponential, up to 2 ulp.
     """
     inspection = getattr(xp, "__array_namespace_info__", None)
     if inspection is None:

@@ -1,4 +1,4 @@
-"""The kernel, the extensions and the libraries of this installation, for bug reports."""
+"""Report the kernel, the extensions and the libraries of this installation."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     dict or None
         With the keys ``version``, ``kernel``, ``why_python`` (None unless the kernel is
         ``"python"``), ``available_kernels``, ``extensions`` (name -> ``"built"``, ``"left out"``
-        under ``LOGUNIF_KL_KERNEL=python``, or what is wrong), ``frameworks`` (each framework with
-        which this package is used -> what computes -KL of a Gaussian for it on the CPU in float32),
-        ``python``, ``numpy``, ``machine`` and ``optional`` (library -> version or None). The
-        extension ``_ufuncs`` computes for NumPy. ``_single_ufuncs`` computes for PyTorch on the CPU
-        in float32 and the half types; without it the slower ``_ufuncs`` does. ``_torch_operators``
-        runs the same kernels on PyTorch's threads and in compiled graphs.
-        ``_jax_calls`` runs them in programs of JAX; without it XLA compiles plain operations.
+        under ``LOGUNIF_KL_KERNEL=python``, or what is wrong), ``frameworks`` (framework in use ->
+        the code that computes -KL of a Gaussian on its CPU in float32), ``python``, ``numpy``,
+        ``machine`` and ``optional`` (library -> version or None). The extension ``_ufuncs`` serves
+        NumPy. ``_single_ufuncs`` serves PyTorch on the CPU in float32 and the half types; without
+        ``_single_ufuncs``, the slower ``_ufuncs`` is used. ``_torch_operators`` runs the same
+        kernels on PyTorch's threads and in compiled graphs. ``_jax_calls`` runs the kernels in JAX
+        programs; without ``_jax_calls``, XLA compiles plain operations.
 
     Raises
     ------
@@ -102,14 +102,14 @@ _EXTENSIONS = {
     "_torch_operators": "torch._library",
     "_jax_calls": "jax._ffi",
 }
-# A framework -> the module that reports its implementation, with the C kernels and without.
+# Framework -> the module with `why_not`, and what to report with C kernels and without.
 _COMPUTES = {
     "torch": ("torch._kernels", "operators of C", "ufuncs of C and plain operations"),
     "jax": ("jax._custom_call", "calls of C from XLA", "plain operations of XLA"),
 }
 _FRAMEWORKS = ("torch", "triton", "jax", "tensorflow")
 _OPTIONAL = ("scipy", "mpmath", "python-flint", *_FRAMEWORKS, "rich", "matplotlib")
-# Another distribution that provides the same library.
+# Library -> another distribution that provides it.
 _ALSO = {"tensorflow": "tensorflow-cpu"}
 
 
@@ -119,7 +119,7 @@ def _state(extension: str) -> str:
     from importlib.util import module_from_spec
 
     folder, _, name = _EXTENSIONS[extension].rpartition(".")
-    # The package of a framework cannot be imported without the framework.
+    # Find the file directly, because importing the package ``torch`` here would need PyTorch.
     spec = PathFinder.find_spec(name, [os.path.join(os.path.dirname(__file__), folder)])
     if os.environ.get("LOGUNIF_KL_KERNEL") == "python" and spec is not None:
         return "left out"

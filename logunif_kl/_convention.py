@@ -1,7 +1,7 @@
 """The additive constant of -KL, from ``zero_at`` or ``log_c``.
 
 The prior p(w) = C/|w| is improper, so -KL is defined up to a constant, which the caller chooses.
-With u = 1/(2 alpha) and F the gap of `logunif_kl.special.kl_gap`,
+With u = 1/(2 alpha) and F(u) = `logunif_kl.special.kl_gap`,
 
     zero_at = a:    -KL = F(1/(2 a)) - F(u)                              (zero at alpha = a)
     log_c = log C:  -KL = 1/2 log(pi e) - 1/2 psi(1/2) + log C - F(u)    (Hron et al. 2017, Eq. 1)
@@ -26,7 +26,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Default(float, ReprEnum):
-    """The default infinity, told apart by ``is`` from an infinity that the caller passed.
+    """The default of ``zero_at``, which ``is`` distinguishes from an infinity that a caller passes.
 
     An enum member, unlike a float, stays the same object after pickling, after copying and in
     graphs of torch.compile. torch.compile compares floats by value, and rejects an instance of a
@@ -71,7 +71,7 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
 
 
 class Constants(NamedTuple):
-    """The constant of -KL and log C. The caller's number is not rounded."""
+    """The constant of -KL, and log C. A `log_c` from the caller is stored unrounded."""
 
     added: float
     log_c: float
@@ -92,7 +92,7 @@ def shifted(result: Any, constant: float) -> Any:
 
 
 def positive(neg_kl: Function, example: str, negative: Callable[[Any], Any] = neg) -> Function:
-    """Make the KL function of a -KL function: ``kl_vector`` from ``neg_kl_vector``."""
+    """Make a KL function from a -KL function, for example ``kl_vector`` from ``neg_kl_vector``."""
 
     @wraps(neg_kl)
     def kl(*arguments: Any, **options: Any) -> Any:
@@ -101,7 +101,7 @@ def positive(neg_kl: Function, example: str, negative: Callable[[Any], Any] = ne
     kl.__name__ = kl.__qualname__ = neg_kl.__name__.removeprefix("neg_")
     kl.__doc__ = f"""KL(q || p), to be *added to a loss*: ``-{neg_kl.__name__}(...)``.
 
-    Parameters, results and errors are as for `{neg_kl.__name__}`, except for the sign.
+    Parameters, results and errors are the same as for `{neg_kl.__name__}`, except for the sign.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Conversions between parametrisations: as arithmetic over a namespace ``xp``, and as ufuncs.
 
-Each formula is accurate where the result is tiny or huge, and has the limits of IEEE arithmetic.
-Frameworks differentiate both branches of ``where``: an infinite derivative in the branch that is
-not chosen would give NaN, so the formulas avoid it.
+The formulas are accurate for tiny and huge results, and return limits at the ends of their domain.
+Frameworks differentiate both branches of ``where``. An infinite derivative in the unused branch
+would give NaN, so the formulas avoid such derivatives.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _LOG2 = math.log(2.0)
 
 
 def _from_dropout_rate(xp: Any, p: Any) -> Any:
-    # Near p = 1/2 the logarithms cancel, but 2 p - 1 is exact. Divided by the smaller of p and 1 -
-    # p, it gives the odds, or their inverse, minus 1.
+    # Near p = 1/2 the two logarithms cancel, so use log1p there. |2 p - 1| is exact. Divided by the
+    # smaller of p and 1 - p, it is the odds minus 1, or the inverse odds minus 1.
     one, low, middle = xp.ones_like(p), p < 0.5, xp.abs(p - 0.5) < 0.25
     s = xp.where(low, 1.0 - 2.0 * p, 2.0 * p - 1.0)
     near = xp.log1p(xp.where(middle, s, one) / xp.where(middle, xp.where(low, p, 1.0 - p), one))
@@ -56,7 +56,7 @@ def _to_u(xp: Any, x: Any) -> Any:
 
 
 def _log_size(xp: Any, mu: Any) -> Any:
-    # Write |mu| as a product, so that its derivative at 0 is not 0.
+    # Frameworks give abs the derivative 0 at 0. As a product, |mu| has the derivative 1 there.
     one = xp.ones_like(mu)
     return xp.log(mu * xp.where(mu < 0.0, -one, one))
 

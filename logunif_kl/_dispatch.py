@@ -1,12 +1,12 @@
-"""A call of a public function: parse the arguments, choose the backend, add the constant.
+"""Call a public function: parse the arguments, choose the backend, add the constant.
 
 The arguments decide which of three backends computes:
 
-- a ufunc, for objects that NumPy reads and for those with the ufunc protocol, which call their own
-  implementation (dask, xarray, pandas, polars);
-- arithmetic over a namespace, for arrays of the array API;
+- a ufunc, for objects that NumPy can read, and for objects with ``__array_ufunc__``, whose library
+  then takes over (dask, xarray, pandas, polars);
+- the arithmetic of `logunif_kl._arithmetic`, for arrays of an array-API namespace;
 - `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, which support automatic
-  differentiation. A module is imported when the first tensor of its framework is given.
+  differentiation. Each is imported when the first tensor of its framework is given.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Operation(NamedTuple):
     """An elementwise function as a ufunc and as arithmetic over a namespace."""
 
     ufunc: Callable[..., Any]
-    """Called with NumPy's arrays, and with objects that override ufuncs."""
+    """Called with NumPy arrays, and with objects that have ``__array_ufunc__``."""
 
     arithmetic: Callable[..., Any]
     """Called as ``arithmetic(xp, *arrays)`` with float32 or float64 arrays of one shape."""
@@ -88,7 +88,7 @@ def converted(operation: Operation, **arguments: Any) -> Any:
 def evaluate(
     operation: Operation, constant: float = 0.0, reduction: str = "none", **arguments: Any
 ) -> Any:
-    """Compute an operation of arrays and numbers. Error messages use the names of the arguments.
+    """Apply an operation to arrays and numbers. Error messages use the names of the keywords.
 
     Raise the errors of `_arguments.parse`, and TypeError if an argument is a tensor.
     """
@@ -103,7 +103,7 @@ def evaluate(
 def compute(
     operation: Operation, parsed: Any, constant: float = 0.0, reduction: str = "none"
 ) -> Any:
-    """Compute, add the constant and reduce, then round to the narrow type.
+    """Apply the operation, add the constant and reduce, then round to the type of the result.
 
     The result is a new array, which the caller may change in place.
     """

@@ -36,7 +36,7 @@ _FRAMEWORKS = {
 
 
 LONGEST = 100
-"""The most characters of a value that a message shows."""
+"""The largest number of characters of a value that a message shows."""
 
 _SHORT = reprlib.Repr()
 _SHORT.maxother = _SHORT.maxlong = LONGEST
@@ -54,7 +54,7 @@ def shown(value: Any) -> str:
 
 
 def framework(kind: type) -> str | None:
-    """Name the framework that defines a type, or return None."""
+    """Return the name of the framework that defines a type, or None."""
     for base in kind.__mro__:
         found = _FRAMEWORKS.get(base.__module__.partition(".")[0])
         if found is not None:
@@ -63,7 +63,7 @@ def framework(kind: type) -> str | None:
 
 
 def type_name(value: Any) -> str:
-    """Name the type of a value as users write it: ``list``, ``numpy.ndarray``."""
+    """Return the name of the type of a value, as in ``list`` or ``numpy.ndarray``."""
     kind = type(value)
     if kind.__module__ == "builtins":
         return kind.__qualname__
@@ -71,12 +71,12 @@ def type_name(value: Any) -> str:
 
 
 def holds_real(dtype: np.dtype) -> bool:
-    """Whether a dtype of NumPy holds real numbers of at most 64 bits."""
+    """Return whether a dtype of NumPy holds real numbers of at most 64 bits."""
     return dtype.kind != "b" and np.can_cast(dtype, np.float64)
 
 
 def as_float(name: str, value: float) -> float:
-    """Convert a number; raise ValueError for an integer that is too large for a float."""
+    """Convert a number to float. Raise ValueError for an integer that is too large."""
     try:
         return float(value)
     except OverflowError:
@@ -87,7 +87,7 @@ def as_float(name: str, value: float) -> float:
 
 
 def real_number(name: str, value: Any) -> float:
-    """Convert an option that must be one real number, or raise TypeError or ValueError."""
+    """Convert an option to float. Raise TypeError or ValueError if it is not one real number."""
     if type(value) is not bool and isinstance(value, Real):
         try:
             return float(value)
@@ -101,7 +101,7 @@ def real_number(name: str, value: Any) -> float:
 
 
 def check_scalar(name: str, value: np.generic) -> None:
-    """Raise TypeError for a complex or boolean NumPy scalar, a date, or more than 64 bits."""
+    """Raise TypeError for a NumPy scalar that is complex, boolean, a date or wider than 64 bits."""
     if not holds_real(value.dtype):
         raise not_real(name, value, value.dtype)
 
@@ -117,7 +117,7 @@ def check_reduction(reduction: Any) -> None:
 
 def not_real(name: str, value: Any, dtype: Any) -> TypeError:
     """Make the error for an argument that does not hold real numbers."""
-    # Reading the dtypes of a LazyFrame of polars raises a warning.
+    # Look at the type, because reading the dtypes of a polars LazyFrame raises a warning.
     typed = hasattr(value, "dtype") or hasattr(type(value), "dtypes")
     if typed:
         given = f"{type_name(value)} of dtype {dtype}"
@@ -138,12 +138,12 @@ def not_real(name: str, value: Any, dtype: Any) -> TypeError:
 
 
 def _is_sparse(value: Any) -> bool:
-    """Whether a value is a sparse array (for example of SciPy), which NumPy reads as one object."""
+    """Return whether a value is a sparse array, as in SciPy. NumPy would read it as one object."""
     return all(hasattr(type(value), name) for name in ("toarray", "nnz"))
 
 
 def pure_number_of(type_: Any) -> str | None:
-    """Say how to get the number of a quantity of pint, astropy or unyt; None for another type."""
+    """Return the code that gets the number out of a pint, astropy or unyt quantity, else None."""
     if hasattr(type_, "magnitude") and hasattr(type_, "units"):
         return 'to("dimensionless").magnitude'
     if hasattr(type_, "to_value") and (hasattr(type_, "unit") or hasattr(type_, "in_units")):
@@ -152,7 +152,7 @@ def pure_number_of(type_: Any) -> str | None:
 
 
 def has_unit(name: str, value: Any) -> TypeError:
-    """Make the error for a quantity with a unit, which NumPy would drop or refuse."""
+    """Make the error for a quantity with a unit. NumPy would drop or refuse the unit."""
     return TypeError(
         f"{name} must be a pure number, but a {type_name(value)}, which has a unit, was given: "
         f"pass {name}.{pure_number_of(type(value))}"
@@ -185,7 +185,7 @@ def mixture(arguments: dict[str, Any]) -> TypeError:
 
 
 def not_computed(arguments: dict[str, Any]) -> TypeError:
-    """Make the error for arrays whose own library raised an error."""
+    """Make the error for arrays for which their own library raised an error."""
     arrays = {n: v for n, v in arguments.items() if not isinstance(v, (Real, np.generic))}
     if len({type(value).__module__.partition(".")[0] for value in arrays.values()}) > 1:
         return mixture(arguments)
@@ -218,7 +218,7 @@ def no_closed_form(posterior: Any) -> NotImplementedError:
 
 
 def check_prior(posterior: Any, prior: Any) -> None:
-    """Raise if the prior has neither the posterior's event shape nor an empty one."""
+    """Raise ValueError if the event or batch shapes of a posterior and a prior do not fit."""
     events = tuple(posterior.event_shape), tuple(prior.event_shape)
     batches = tuple(posterior.batch_shape), tuple(prior.batch_shape)
     if events[0] != events[1] and (events[1] or batches[1]):

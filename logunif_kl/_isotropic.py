@@ -1,7 +1,7 @@
 """-KL of an isotropic Gaussian in k dimensions to the prior C/|w|^k, for all backends.
 
-``k=None`` is a complex weight, which has two dimensions. Its sigma^2 is the variance of the whole
-weight, twice the variance of one coordinate. Hence u is 1/alpha instead of 1/(2 alpha).
+-KL is a constant minus F(u), with u = 1/(2 alpha). ``k=None`` stands for a complex weight. Its
+sigma^2 is the sum of the variances of the two coordinates, so that u = 1/alpha.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def _rule(k: float) -> vector.Rule:
     from scipy.special import digamma
 
     half = 0.5 * k
-    # T = 1 - exp(-S/half) with S ~ Exp(1). The rule is in y, where s = exp(y - exp(-y)), so that
-    # nodes near 0 have no larger relative error than the others.
+    # T in `vector` is 1 - exp(-S/half) with S ~ Exp(1). The rule has equal steps in y, where
+    # s = exp(y - exp(-y)). Then nodes near 0 have as small a relative error as the others.
     each = 8 if k >= 2.0 else 16  # points per unit of y
     nodes, weights = [], []
     for n in range(int(_LAST * each), int(_FIRST * each) - 1, -1):
@@ -75,8 +75,8 @@ def derivative(xp: Any, x: Any, k: float | None, order: int) -> Any:
 def constant(k: float | None, zero_at: Any, log_c: Any) -> float:
     """Compute the constant to be added to -F.
 
-    It is F at alpha = ``zero_at``, or k/2 (1 + log(pi) - psi(k/2)) + ``log_c``. Raise the errors of
-    `logunif_kl._convention.additive_constant`.
+    The constant is F at alpha = ``zero_at``, or k/2 (1 + log(pi) - psi(k/2)) + ``log_c``. Raise the
+    errors of `logunif_kl._convention.additive_constant`.
     """
     checked = additive_constant(zero_at, log_c)
     if log_c is None:
@@ -87,7 +87,7 @@ def constant(k: float | None, zero_at: Any, log_c: Any) -> float:
 
 
 def ufunc(k: float | None, order: int) -> BlockedUFunc:
-    """Return the ufunc of `derivative`."""
+    """Return `derivative` as a ufunc of log alpha."""
     # pickle looks the name up as an attribute of this module, so the name must not contain a dot.
     return _ufunc(f"{_PREFIX}{order}_{k if k is None else k.hex()}".replace(".", ","))
 

@@ -11,7 +11,7 @@ import threading
 
 LOCK = threading.RLock()
 
-# Hold the lock during a fork: the child has no thread that would finish filling the caches.
+# Hold the lock during a fork, so that the child does not inherit half-filled caches.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release

@@ -10,11 +10,11 @@ mu, log sigma^2  log alpha = log sigma^2 - 2 log|mu|     the additive parametris
 ===============  ======================================  =====================================
 
 Every function is elementwise and broadcasts. A function takes what `logunif_kl.neg_kl` takes,
-including tensors of PyTorch, JAX and TensorFlow, and returns arrays of the same library and type. A
-tensor keeps its device and its derivatives. NumPy computes float16 and float32 in float64; the
-frameworks compute the half types in float32. At the ends of its domain a function returns its
-limits; outside the domain it returns NaN. No floating-point warning is raised. Arguments of a wrong
-type raise `TypeError`, as for `logunif_kl.neg_kl`.
+including tensors of PyTorch, JAX and TensorFlow, and returns arrays of the same library and type.
+The result for a tensor is on the same device and can be differentiated. NumPy computes float16 and
+float32 in float64; the frameworks compute the half types in float32. At the ends of its domain a
+function returns its limits; outside the domain it returns NaN. No floating-point warning is raised.
+Arguments of a wrong type raise `TypeError`, as for `logunif_kl.neg_kl`.
 
 ``neg_kl_normal(mu, log_sigma2)`` is more accurate than ``neg_kl(from_normal(mu, log_sigma2))``,
 because it needs no logarithm of mu.
@@ -136,7 +136,7 @@ def to_alpha(log_alpha: Any) -> Any:
 def from_u(u: Any) -> Any:
     """Log alpha of u = mu^2/(2 sigma^2): -log(2 u).
 
-    Hron et al. (2017) write u = 1/alpha in section 4; it is 1/(2 alpha).
+    Section 4 of Hron et al. (2017) says u = 1/alpha, but the correct value is 1/(2 alpha).
 
     Parameters
     ----------
@@ -194,8 +194,8 @@ def from_normal(mu: Any, log_sigma2: Any) -> Any:
     array or scalar
         inf at mu = 0, -inf at infinite mu or log_sigma2 = -inf; NaN where both limits meet (mu
         = 0 and log_sigma2 = -inf, or both infinite). The error is a few units in the last place of
-        the larger term. Where the terms nearly cancel, alpha is close to 1 and its relative error
-        is equally small.
+        the larger term. Where the terms nearly cancel, alpha is close to 1, and the relative error
+        of alpha is just as small.
 
     Examples
     --------

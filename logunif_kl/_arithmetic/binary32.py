@@ -1,8 +1,8 @@
 """Operations on the bits of float32 arrays, and a fused multiply-add, over a namespace ``xp``.
 
-A namespace may define functions of the same names, for operations that its arrays lack or that the
-namespace computes better. The integers are int32. Every integer constant must be exact in float32,
-because PyTorch's compiler rounds the constants of a graph under vmap to float32.
+If ``xp`` defines a function of the same name, that function is used instead. It may replace an
+operation that the arrays of ``xp`` lack, or a slower one. The integers are int32. Every integer
+constant must be exact in float32: under vmap, PyTorch's compiler rounds constants to float32.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ Namespace = Any
 
 ONE_BITS = 0x3F800000
 MANTISSA_BITS = 23
-# The bits of sqrt(1/2), rounded up to a multiple of 2^-16. The bits of x minus these, shifted right
-# by 23, are the exponent k of x = m 2^k with m between sqrt(1/2) and sqrt(2).
+# The bits of sqrt(1/2), rounded up to a multiple of 2^-16. Subtract them from the bits of x, and
+# shift right by 23: the result is the exponent k of x = m 2^k with m from sqrt(1/2) to sqrt(2).
 SPLIT_BITS = 0x3F350500
 
 
@@ -26,19 +26,19 @@ def fma(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
 
 
 def fused(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
-    """Compute a b + c where a second rounding would show in the result."""
+    """Compute a b + c as `fma` does, in places where a second rounding would change the result."""
     found = getattr(xp, "fused", None)
     return fma(xp, a, b, c) if found is None else found(a, b, c)
 
 
 def below(xp: Namespace, x: Array, u: Array, bound: float) -> Array:
-    """Return x. A namespace may return 1 instead where u >= bound."""
+    """Return x. Where u >= bound the caller discards the result, and ``xp`` may return 1."""
     found = getattr(xp, "below", None)
     return x if found is None else found(x, u, bound)
 
 
 def from_bound(xp: Namespace, x: Array, u: Array, bound: float) -> Array:
-    """Return x. A namespace may return 1 instead where u < bound."""
+    """Return x. Where u < bound the caller discards the result, and ``xp`` may return 1."""
     found = getattr(xp, "from_bound", None)
     return x if found is None else found(x, u, bound)
 
@@ -86,13 +86,13 @@ def right(xp: Namespace, n: Array, by: int) -> Array:
 def nearest(xp: Namespace, x: Array, factor: float) -> tuple[Array, Array]:
     """Return the integer n nearest to ``x factor``: n as a float32, and n + 64 as an int32.
 
-    The int32 is positive; otherwise its bits from the 12th up are undefined.
+    The int32 is positive. A namespace may set its bits from the 12th up to anything.
     """
     found = getattr(xp, "nearest", None)
     if found is not None:
         pair: tuple[Array, Array] = found(x, factor)
         return pair
-    # Do not add and subtract a large number, because XLA cancels the two operations.
+    # Adding and subtracting a large number would not round, because XLA cancels the two operations.
     n = xp.round(x * factor)
     convert = getattr(xp, "to_integer", None)
     return n, (n.astype(xp.int32) if convert is None else convert(n)) + 64
@@ -110,7 +110,7 @@ def split(xp: Namespace, x: Array) -> tuple[Array, Array]:
 
 
 def horner(xp: Namespace, coefficients: tuple[float, ...], x: Array) -> Array:
-    """Evaluate a polynomial from its lowest power up."""
+    """Evaluate a polynomial whose coefficients start with the constant term."""
     s = fma(xp, x, coefficients[-1], coefficients[-2])
     for k in reversed(coefficients[:-2]):
         s = fma(xp, s, x, k)

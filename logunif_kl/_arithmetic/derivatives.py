@@ -1,22 +1,22 @@
 """Derivatives of any order over a namespace ``xp``, from the table of the second derivative.
 
-On each range of u = exp(-log_alpha)/2 the table holds a polynomial P in u - c or 1/u - c. Its
-derivative in log_alpha is a polynomial in the same variable, because d/d log_alpha is -u d/du, or
-w d/dw for w = 1/u. The coefficients are differentiated exactly, before any rounding, so no nearly
-equal terms are subtracted and the tails keep their relative accuracy. (The differential equation of
-Dawson's function would lose it.) Where two ranges meet, the third order loses one or two units in
-the last place, and higher orders can lose up to three digits.
+On each range of u = exp(-log_alpha)/2 the table holds a polynomial P in u - c or 1/u - c. The
+derivative of P in log_alpha is a polynomial in the same variable, because d/d log_alpha is -u d/du,
+or w d/dw for w = 1/u. The coefficients are differentiated exactly, before any rounding. No nearly
+equal terms are subtracted, so the derivatives are accurate even in the tails. (The differential
+equation of Dawson's function would lose digits there.) Where two ranges meet, the third derivative
+loses one or two units in the last place, and higher ones can lose up to three digits.
 
-In (mu, log_sigma2) -KL is a function of log_alpha = log_sigma2 - 2 log|mu| alone. With
-D = d/d log_alpha, and with mu d/dmu = -2 D, its derivatives are::
+-KL of N(mu, sigma^2) depends only on log_alpha = log_sigma2 - 2 log|mu|. Write D for d/d log_alpha.
+Then mu d/dmu is -2 D, and the derivatives of -KL in mu and log_sigma2 are::
 
     d^(j+k)/(dmu^j dlog_sigma2^k) = mu^-j (-2D) (-2D - 1) ... (-2D - j + 1) D^k
 
-The operator multiplies a power u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. That number
-is 0 wherever mu^(2n-j) is infinite at mu = 0. In the range next to u = 0 the result is therefore
+The product of operators multiplies u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. If
+mu^(2n-j) is infinite at mu = 0, this number is 0. Hence in the range next to u = 0 the result is
 (1/sigma^2)^p mu^(j mod 2) times a polynomial in u, with p = j/2 rounded up. In the other ranges the
-operator is expanded in powers of D. The function for the first derivative gives the first power.
-The powers from D^2 on are applied to the table of the second derivative.
+product is expanded in powers of D. `functions.neg_kl_normal` gives the term in D. The table of the
+second derivative gives the terms in D^2 and higher powers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from . import functions, limits, tables
 from .tables import Array, Namespace
 
 Polynomial = tuple[Fraction, ...]  # coefficients of 1, v, v^2, ...
-Row = tuple[float, ...]  # of one power of v, with an entry for each range
+Row = tuple[float, ...]  # the coefficients of one power of v, one for each range
 
 
 def neg_kl_derivative(xp: Namespace, x: Array, order: int) -> Array:
@@ -54,7 +54,7 @@ def neg_kl_derivative(xp: Namespace, x: Array, order: int) -> Array:
 def neg_kl_normal_derivative(
     xp: Namespace, mu: Array, log_sigma2: Array, mu_order: int, log_sigma2_order: int
 ) -> Array:
-    """Return a derivative of -KL of N(mu, sigma^2) of total order 2 or more. NaN stays NaN."""
+    """Return a derivative of -KL of N(mu, sigma^2) of total order 2 or more; NaN if u is NaN."""
     dtype = tables.dtype_name(xp, mu)
     table = tables.table("neg_kl_hess", dtype)
     r, r_lo, s = functions.reduce(xp, dtype, log_sigma2)
@@ -78,8 +78,8 @@ def neg_kl_normal_derivative(
     v = xp.where(root, -xp.log(2.0 * xp.where(root, u, one)) - x0, v)
     result = _horner(at, _in_normal(dtype, mu_order, log_sigma2_order), v)
 
-    # Near mu = 0 two factors 1/mu become a factor 1/sigma^2, and a single one mu/sigma^2. Multiply
-    # in steps, because 1/sigma^2 alone may overflow.
+    # Near mu = 0 replace each pair of factors 1/mu by 1/sigma^2, and a single one by mu/sigma^2.
+    # Multiply in steps, because 1/sigma^2 alone may overflow.
     near = result
     if mu_order % 2:
         near = xp.where(nothing, zero, (((near * shifted) * (0.5 * e)) * s) * s)
@@ -137,7 +137,7 @@ def _slope(p: Polynomial) -> Polynomial:
 
 
 def _turned(p: Polynomial, centre: Fraction) -> Polynomial:
-    """Return (v + centre) p'(v), the derivative a d/da of p(a - centre)."""
+    """Return a d/da of p(a - centre), which is (v + centre) p'(v) for v = a - centre."""
     return _times_variable(_slope(p), centre)
 
 
@@ -155,7 +155,7 @@ def _in_log_alpha(dtype: str, times: int) -> tuple[Row, ...]:
 
 @cache
 def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
-    """Expand (-2D) (-2D - 1) ... (-2D - j + 1) D^k: each power of D and its factor, if not 0."""
+    """Return the nonzero factor of each power of D in (-2D) (-2D - 1) ... (-2D - j + 1) D^k."""
     found = {log_sigma2_order: 1}
     for i in range(mu_order):
         longer: dict[int, int] = {}
@@ -168,7 +168,7 @@ def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
 
 @cache
 def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, ...]:
-    """Apply the operator's powers from D^2 on to -KL, by differentiating the table of D^2(-KL)."""
+    """Return the table of a derivative: all terms near u = 0, the terms from D^2 on elsewhere."""
     table = tables.table("neg_kl_hess", dtype)
     near, *rest = _polynomials(table)
     operator = _operator(mu_order, log_sigma2_order)
@@ -181,9 +181,9 @@ def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, .
 
 
 def _near_zero(p: Polynomial, mu_order: int, operator: dict[int, int]) -> Polynomial:
-    """Apply the whole operator to -KL, where D^2(-KL) = sum_n a_n u^n, and divide by u^p.
+    """Apply all powers of D to -KL, where D^2(-KL) = sum_n a_n u^n, and divide by u^p.
 
-    u = mu^2/(2 sigma^2), so that u^n/mu^j = u^(n-p) (1/(2 sigma^2))^p mu^(2p-j).
+    For u = mu^2/(2 sigma^2), the power u^n/mu^j is u^(n-p) (1/(2 sigma^2))^p mu^(2p-j).
     """
     lost = (mu_order + 1) // 2
     found = [
@@ -203,7 +203,7 @@ def _elsewhere(p: Polynomial, i: int, table: tables.Table, operator: dict[int, i
 
 
 def _slope_in_log_alpha(p: Polynomial, i: int, table: tables.Table) -> Polynomial:
-    """Apply D to the function of range i in the table of D^2(-KL)."""
+    """Apply D to the function that polynomial p stands for in range i of the table of D^2(-KL)."""
     if i == table.root:
         return _slope(p)
     turned = _turned(p, Fraction(table.centre[i]))

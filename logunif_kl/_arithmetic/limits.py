@@ -1,4 +1,4 @@
-"""-KL at log_alpha over a namespace ``xp``, where zeros have the same sign as in C."""
+"""-KL at log_alpha over a namespace ``xp``. Zeros have the same sign as in the C kernels."""
 
 from __future__ import annotations
 

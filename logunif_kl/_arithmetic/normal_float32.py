@@ -1,18 +1,18 @@
 """-KL of N(mu, sigma^2) in float32 over a namespace ``xp``, with few operations and roundings.
 
 This module is written for compilers that fuse operations (torch.compile, XLA, Triton). There are
-two ranges of u, three for the gradient. Near u = 0 the value and the gradient have the relative
-error of u, and F(u) = u (1 + t) with a polynomial t. Far from u = 0 they are polynomials in 1/(u +
-b), and the value adds half of log(u + b). All ranges are computed, and one is chosen at the end.
-The others may overflow.
+two ranges of u, three for the gradient. Near u = 0, F(u) = u (1 + t) with a polynomial t, so the
+value and the gradient are as accurate as u. For larger u they are polynomials in 1/(u + b), and the
+value has the additional term log(u + b)/2. All ranges are computed for each element, and one is
+chosen at the end. The others may overflow.
 
-exp(-log_sigma2) = e c^4, where c is a power of 2^32 and e is neither large nor small, so that
+Write exp(-log_sigma2) = e c^4, where c is a power of 2^32 and e is neither large nor small. Then
 
     u = s (s e)/2,    s = mu c^2,    mu/sigma^2 = s (e c) c
 
-so that only the last product can be subnormal. If u is very large, log_sigma2 is replaced by a
-larger one that keeps u large but finite. The polynomials in 1/(u + b) are constant there, and half
-of the difference is added to the value.
+and only the last product can be subnormal. If u is very large, log_sigma2 is raised so that u is
+large but finite. The polynomials in 1/(u + b) are constant there, and half of the excess, by which
+log_sigma2 was raised, is added to the value.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _LOG2 = math.log(2.0)
 # log 2 in two parts: the product of the first and an integer of 9 bits is exact.
 _LOG2_HIGH = math.floor(_LOG2 * 2.0**15) * 2.0**-15
 _LOG2_LOW = _LOG2 - _LOG2_HIGH
-# u < 2^85: log_sigma2 is limited by log2|mu|, estimated from the bits of |mu| as an integer. The
-# estimate is up to 0.09 too small; for a subnormal mu it is too large, and u > 2^40.
+# log_sigma2 is raised to keep u < 2^85. log2|mu| is estimated from the bits of |mu|, up to 0.09 too
+# small. For a subnormal mu the estimate is too large, but u > 2^40 still holds.
 _LARGEST_U = 85.0
 _PER_BIT = 2.0**-23
 # exp(-290) mu^2 < 2^-150 for every finite mu
@@ -50,7 +50,7 @@ class _Range(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Ranges: near u = 0, between (if any), and far from it, in 1/(u + shift)."""
+    """The polynomials in u for small and (if any) moderate u, and in 1/(u + shift) for large u."""
 
     shift: float
     near: _Range
@@ -75,14 +75,14 @@ def _elementary() -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 class _Argument(NamedTuple):
-    """u = s (s e)/2, and mu/sigma^2 = s (e c) c."""
+    """The factors of u = s (s e)/2 and mu/sigma^2 = s (e c) c: see the top of this module."""
 
     s: Array
     half_e: Array
     c: Array
     u: Array
     excess: Array
-    """How much log_sigma2 was raised; infinite where it is -inf."""
+    """By how much log_sigma2 was raised; infinite where log_sigma2 is -inf."""
 
 
 def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
@@ -96,7 +96,7 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
     excess = x - limited
     n, exponents = binary32.nearest(xp, limited, 1.0 / _LOG2)
     r = fma(xp, n, -_LOG2_LOW, fma(xp, n, -_LOG2_HIGH, limited))
-    # The last 7 bits of n + 64 are the exponent of e plus 64; the other bits are the exponent of c.
+    # The last 7 bits of n + 64 are 64 + the exponent of e. The higher bits are log2(c)/32.
     c = binary32.unbits(
         xp,
         binary32.left(xp, binary32.right(xp, exponents, 7), 5 + binary32.MANTISSA_BITS)
@@ -114,7 +114,7 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
 
 
 def _near(xp: Namespace, near: _Range, a: _Argument) -> Array:
-    """Compute e (1 + t)/2. With mu = 0 and log_sigma2 = -inf the product with mu is NaN."""
+    """Compute e (1 + t)/2, which is infinite at log_sigma2 = -inf, so that mu = 0 gives NaN."""
     u = binary32.below(xp, a.u, a.u, near.bound)
     t = binary32.horner(xp, near.coefficients, u) * u
     half_e = fma(xp, a.excess, _TINY, a.half_e)

@@ -1,9 +1,9 @@
 """E log|w| - log(scale) of other posteriors over a namespace ``xp``, with exact derivatives.
 
-`laplace`, `uniform`, `scaled_log` and `log_ratio` are differentiated by rules: `SLOPES` gives the
-partial derivatives of each in terms of the others, through a ``call`` in which the framework adds
-the rule. `gamma_entropy`, `student` and `cauchy` are analytic on each range, and the framework
-differentiates their arithmetic.
+`laplace`, `uniform`, `scaled_log` and `log_ratio` have differentiation rules. `slopes` expresses
+the partial derivatives of each in terms of these functions, called through ``call``, to which the
+framework attaches the rule. `gamma_entropy`, `student` and `cauchy` are analytic on each range, and
+the framework differentiates their arithmetic.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _horner(row: tuple[float, ...], v: Array) -> Array:
 
 
 def _tabulated(xp: Namespace, name: str, t: Array, rows: Any = None) -> Array:
-    """Evaluate the table at t, or its polynomials with the coefficients in `rows`."""
+    """Evaluate the table at t. `rows` replaces the coefficients of its polynomials, if given."""
     from .posterior_tables import TABLES
 
     bounds, centres, _ = TABLES[name, dtype_name(xp, t)]
@@ -57,13 +57,13 @@ def _by_powers(polynomials: list[Polynomial]) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(map(float, row)) for row in zip(*filled, strict=True))
 
 
-# Laplace. With L(x) = E log|x + X|, X ~ Laplace(0, 1), x = loc/scale and s = scale,
+# Laplace. Let L(x) = E log|x + X| for X ~ Laplace(0, 1), x = loc/scale and s = scale. Then
 #     d^(i+j) L/(dloc^i ds^j) = (-1)^j s^(-i-j) sum_l c_l x^l L^(i+l)(x),
 #     c_l = binom(j, l) (i + l) (i + l + 1) ... (i + j - 1).
-# About 0, with psi(m + 1) = H_m - gamma,
+# Near 0, with the digamma function psi(m + 1) = H_m - gamma,
 #     L = -(cosh x - 1) log|x| + sum over even m of psi(m + 1) x^m/m!
-# and L' = -sinh(x) log|x| + the same over odd m; L'' = L - log|x|. Elsewhere L = log|x| + M with
-# M = -t^2 T(t), t = 1/|x|. The operator takes log|x| to the derivatives of log|loc| and of -log s.
+# and L' = -sinh(x) log|x| + the same sum for odd m; L'' = L - log|x|. Elsewhere L = log|x| + M with
+# M = -t^2 T(t), t = 1/|x| and a tabulated T, and log|x| = log|loc| - log s is differentiated alone.
 
 
 def laplace(xp: Namespace, loc: Array, scale: Array, i: int = 0, j: int = 0) -> Array:
@@ -107,7 +107,7 @@ def _laplace_near(xp: Namespace, loc: Array, scale: Array, i: int, j: int) -> Ar
 def _near_term(
     xp: Namespace, x: Array, divisor: Array, logarithm: Array, order: int, power: int
 ) -> Array:
-    """Return x^power times the derivative of L of this order, |x| <= 3/2."""
+    """Return x^power times the derivative L^(order)(x), for |x| <= 3/2."""
     y = x * x
     odd = order % 2
     series = _horner(_PSI[odd], y)
@@ -151,7 +151,7 @@ def _laplace_far(xp: Namespace, loc: Array, scale: Array, i: int, j: int) -> Arr
 
 
 def _factor(i: int, j: int, power: int) -> int:
-    """Return c_l of the operator, l = power."""
+    """Return c_l in the formula above, for l = power."""
     product = comb(j, power)
     for m in range(power, j):
         product *= i + m
@@ -160,16 +160,15 @@ def _factor(i: int, j: int, power: int) -> int:
 
 @cache
 def _laplace_rows(dtype: str, i: int, j: int) -> tuple[tuple[float, ...], ...]:
-    """Apply the operator to M exactly, and divide by t^2 loc^-i s^-j.
+    """Apply the formula above exactly, to M instead of L, and divide by t^2 loc^-i s^-j.
 
-    M^(n) = (-1)^(n+1) t^(2+n) T_n for loc > 0, with T_(n+1) = (2 + n) T_n + t T_n'.
+    M^(n) = (-1)^(n+1) t^(2+n) T_n for loc > 0, with T_0 = T and T_(n+1) = (2 + n) T_n + t T_n'.
     """
     from .posterior_tables import TABLES
 
     _, centres, polynomials = TABLES["laplace", dtype]
     if i + j >= 2 and dtype == "float32":
-        # The term is as small as the error of the float32 fit, and differentiation enlarges that
-        # error.
+        # Differentiation enlarges the error of the float32 fit, which is as large as this term.
         _, centres, polynomials = TABLES["laplace", "float64"]
     found = []
     for centre, coefficients in zip(centres, polynomials, strict=True):
@@ -275,7 +274,7 @@ def slopes(call: Call, name: str, a: Array, b: Array, i: int, j: int) -> tuple[A
     if name == "laplace":
         return call("laplace", a, b, i + 1, j), call("laplace", a, b, i, j + 1)
     if name == "uniform":
-        # Compilers make (x/w)/w a division by w^2, which may underflow.
+        # Multiply by 1/w twice, because compilers turn (x/w)/w into x/w^2, and w^2 may underflow.
         inverse = 1.0 / (b - a)
         return (
             -call("scaled_log", b, a) * inverse * inverse,
@@ -302,9 +301,9 @@ def gamma_entropy(xp: Namespace, a: Array) -> Array:
 
 
 def student(xp: Namespace, df: Array) -> Array:
-    """Return H(w) - E log|w| of StudentT(df) minus its limit as df -> inf, the value of a Gaussian.
+    """Return entropy minus E log|w| of StudentT(df), minus the same difference of a Gaussian.
 
-    The difference is J(df/2) - J((df + 1)/2) with J = `gamma_entropy`.
+    The result is J(df/2) - J((df + 1)/2) with J = `gamma_entropy`, and tends to 0 as df -> inf.
     """
     one = constant(xp, df, 1.0)
     t = 1.0 / (1.0 + df)

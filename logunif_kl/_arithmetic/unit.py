@@ -24,10 +24,10 @@ def unit(xp: Namespace, rsqrt: Callable[[Array], Array], loc: Array, scale: Arra
 
 
 def power_of_two(xp: Namespace, size: Array) -> Array:
-    """Return a power of 2 by which to multiply numbers, the largest of which is ``size``.
+    """Return a power of 2 that scales numbers of magnitude up to ``size`` into a safe range.
 
     The product is exact. The factor is 1 for sizes from 2^-60 to 2^60 in float32, and from 2^-400
-    to 2^400 in float64. Outside, sums, widths or their quotients could overflow.
+    to 2^400 in float64. Beyond these sizes, sums, widths or their quotients could overflow.
     """
     bound, far = (60, 64) if xp.finfo(size.dtype).bits == 32 else (400, 600)
     one = xp.ones_like(size)
@@ -38,8 +38,8 @@ def power_of_two(xp: Namespace, size: Array) -> Array:
 def marginals(xp: Namespace, size: Array, diagonal: Array, others: Array) -> tuple[Array, Array]:
     """Return s = sqrt(diagonal^2 + sum of others^2 over the last axis), and log(s/``|diagonal|``).
 
-    For the rows of a Cholesky factor of the covariance S, these are the standard deviations, and
-    terms that add up to half of sum(log S_ii) - log det S. Small terms keep their digits, and no
+    For the rows of a Cholesky factor of the covariance S, s holds the standard deviations. The
+    logarithms add up to half of sum(log S_ii) - log det S. Small terms keep their digits, and no
     square overflows or underflows.
 
     The results do not depend on ``size``, the largest magnitude in a row, so the caller passes it

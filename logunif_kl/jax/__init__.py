@@ -4,17 +4,17 @@ The functions have the same names as in `logunif_kl`, take JAX arrays and tracer
 option ``reduction``. Each differentiation rule calls the function for the next derivative. The
 second and third derivatives therefore lose no digits; higher derivatives can lose up to three where
 two ranges of the approximation meet. The functions work under ``jit``, ``vmap``, ``grad``, ``jvp``,
-``linearize``, ``checkpoint``, ``scan`` and sharding. `logunif_kl.neg_kl` and the others call them
-when given an array or a tracer of JAX.
+``linearize``, ``checkpoint``, ``scan`` and sharding. The functions of `logunif_kl` call them when
+an argument is an array or a tracer of JAX.
 
-`logunif_kl.jax.numpyro` and `logunif_kl.jax.tfp` have the prior as a distribution. These two
-modules need NumPyro and TensorFlow Probability.
+`logunif_kl.jax.numpyro` and `logunif_kl.jax.tfp` define the prior as a distribution, for NumPyro
+and for TensorFlow Probability.
 
 Notes
 -----
 The functions take what `jax.numpy` functions take: JAX and NumPy arrays, NumPy scalars and Python
-numbers, promoted as by `jax.numpy.exp`. NumPy arrays become JAX arrays, whereas
-`logunif_kl.neg_kl_normal` refuses a NumPy array together with a JAX array. Without
+numbers, promoted as by `jax.numpy.exp`. NumPy arrays become JAX arrays. (`logunif_kl.neg_kl_normal`
+does not accept a NumPy array together with a JAX array.) Without
 ``jax_enable_x64`` float64 becomes float32, as everywhere in JAX. float16 and bfloat16 are computed
 in float32 and rounded at the end.
 
@@ -24,12 +24,12 @@ which makes the float64 arithmetic in two words slightly less accurate. Values a
 stay within 4 units in the last place; the last bit can depend on the program around the function.
 
 In float32 on the CPU, jitted programs call C kernels for `neg_kl_normal` and `kl_normal` of 512
-elements or more, and for their first derivatives. For other platforms, in exported programs, and
-where it divides arrays among devices, XLA compiles plain operations. Results on one device and on
+elements or more, and for their first derivatives. XLA compiles plain operations on other platforms,
+in exported programs, and for arrays that it divides among devices. Results on one device and on
 several can therefore differ by 3 units in the last place. `logunif_kl.show_config` shows whether
-the kernels can be called. Before you load a program with such calls that
-`jax.experimental.serialize_executable` has stored, compile a function of this module with calls in
-the same process.
+the kernels can be called. `jax.experimental.serialize_executable` can store a program with such
+calls. Before you load it in a new process, compile a function with such a call there. This
+registers the kernels.
 """
 
 try:

@@ -18,7 +18,7 @@ def neg_kl(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """As `logunif_kl.neg_kl`, for arrays of JAX: *maximise* it (ELBO sign).
+    """-KL of JAX arrays, the same as `logunif_kl.neg_kl`: *maximise* it (ELBO sign).
 
     The half types are computed in float32 and rounded at the end. The function can be
     differentiated any number of times, in both modes. Without ``jax_enable_x64`` float64 becomes
@@ -31,12 +31,12 @@ def neg_kl(
         An array or tracer of JAX or a NumPy array, of float16, bfloat16, float32 or float64, or a
         number. Integers are promoted as by `jax.numpy.exp`; weak types remain weak.
     zero_at, log_c, reduction
-        As for `logunif_kl.neg_kl`.
+        See `logunif_kl.neg_kl`.
 
     Returns
     -------
     jax.Array
-        Of the dtype of `log_alpha`, and sharded as `log_alpha` is.
+        -KL, with the dtype and the sharding of `log_alpha`.
 
     Raises
     ------
@@ -61,10 +61,10 @@ def neg_kl(
 
 
 def neg_kl_grad(log_alpha: Any) -> Any:
-    """As `logunif_kl.neg_kl_grad`, for the same arrays as `neg_kl`.
+    """Compute the derivative of -KL in log alpha, the same as `logunif_kl.neg_kl_grad`.
 
-    This is the derivative that `jax.grad` takes of `neg_kl`, for each element of an array of any
-    shape. The result can be differentiated any number of times.
+    Each element of the result is the derivative that `jax.grad` takes of `neg_kl`. Arguments are as
+    for `neg_kl`, of any shape. The result can be differentiated any number of times.
 
     Examples
     --------
@@ -76,9 +76,9 @@ def neg_kl_grad(log_alpha: Any) -> Any:
 
 
 def neg_kl_hess(log_alpha: Any) -> Any:
-    """As `logunif_kl.neg_kl_hess`, for the same arrays as `neg_kl`.
+    """Compute the second derivative of -KL, the same as `logunif_kl.neg_kl_hess`.
 
-    The result can be differentiated any number of times.
+    Arguments are as for `neg_kl`. The result can be differentiated any number of times.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def neg_kl_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """As `logunif_kl.neg_kl_normal`, for arrays of JAX: *maximise* it (ELBO sign).
+    """-KL of N(mu, sigma^2), the same as `logunif_kl.neg_kl_normal`: *maximise* it (ELBO sign).
 
     One evaluation gives the value and both gradients. The gradient of an argument that is broadcast
     is summed over the elements that share it. The function can be differentiated any number of
@@ -106,19 +106,19 @@ def neg_kl_normal(
     Parameters
     ----------
     mu, log_sigma2 : array_like
-        Of any types that `neg_kl` takes, promoted as by `jax.numpy`.
+        Means and log variances of any type that `neg_kl` takes, promoted as by `jax.numpy`.
     zero_at, log_c, reduction
-        As for `logunif_kl.neg_kl`.
+        See `logunif_kl.neg_kl`.
 
     Returns
     -------
     jax.Array
-        Of the broadcast shape and the promoted dtype.
+        -KL, with the broadcast shape and the promoted dtype.
 
     Raises
     ------
     ValueError
-        As for `logunif_kl.neg_kl_normal`, and if the arguments are committed to different devices.
+        See `logunif_kl.neg_kl_normal`; also if arguments are committed to different devices.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def kl(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """As `neg_kl` with the other sign, to be *added to a loss*.
+    """KL(q || p), the negative of `neg_kl`, to be *added to a loss*.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def kl_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """As `neg_kl_normal` with the other sign, to be *added to a loss*.
+    """KL(q || p), the negative of `neg_kl_normal`, to be *added to a loss*.
 
     Examples
     --------

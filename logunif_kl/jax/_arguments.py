@@ -1,4 +1,4 @@
-"""The steps around every function: parse the arguments, compute, add the constant, reduce."""
+"""Steps that all functions share: parse the arguments, compute, add the constant, reduce."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Arguments(NamedTuple):
 
 
 def arguments(**given: Any) -> Arguments:
-    """Promote as `jax.numpy` does, weak types included, and broadcast.
+    """Convert to arrays of one shape, promoted as by `jax.numpy` (weak types included).
 
     Raise TypeError for an argument that `jax.numpy` does not take or that does not hold real
     numbers, and ValueError if the arguments do not broadcast or are committed to different devices.
@@ -85,7 +85,7 @@ def _as_array(name: str, value: Any) -> Array:
 
 
 def _check_devices(arguments: dict[str, Array]) -> None:
-    """Raise where JAX would, with a message that says what to do."""
+    """Raise ValueError if JAX would refuse the devices, with a message that says what to do."""
     committed = {
         name: value.devices()
         for name, value in arguments.items()
@@ -128,7 +128,7 @@ def _promoted(values: list[Array]) -> tuple[Any, bool]:
 
 def _converted(value: Array, dtype: Any, weak: bool) -> Array:
     if weak:
-        # Only arithmetic with a Python number makes a weak float of a weak integer.
+        # Only arithmetic with a Python number turns a weak integer into a weak float.
         return value if jnp.issubdtype(value.dtype, jnp.floating) else value * 1.0
     return value.astype(dtype)
 

@@ -1,15 +1,15 @@
 """-KL of N(mu, sigma^2) by the float32 C kernels, in programs that XLA compiles for the CPU.
 
-Until JAX lowers the program, a primitive represents each computation. Then the primitive becomes a
-custom call of the kernel or plain operations. Plain operations are used on other platforms, in
-exported programs, for arrays that XLA divides among devices, and for few elements, because fusing
-them with their neighbours costs less than a call.
+In a traced program a primitive represents each computation. When JAX lowers the program, it turns
+each primitive into a custom call of a kernel or into plain operations. It uses plain operations on
+other platforms, in exported programs, for arrays that XLA divides among devices, and for small
+arrays, where fusing the operations with their neighbours costs less than a call.
 
-The primitives take a sign, because XLA cannot fuse a negation into a custom call. A separate pass
-would make the gradient of the sum of KL over 1e6 weights 10 % slower.
+The primitives multiply by a sign, because XLA cannot fuse a negation into a custom call. A separate
+negation would make the gradient of the sum of KL over 1e6 weights 10 % slower.
 
 Kernels are registered with XLA when a program first calls one. XLA may refuse a kernel that was
-built for another interface, which would make JAX unusable if it happened at start-up.
+built for another interface. At start-up such a failure would make JAX unusable.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from . import _internals
 
 Array = Any
 
-# In a jitted gradient a call costs less than plain operations from 64 elements on. Leave smaller
-# arrays to XLA, which can fuse plain operations with their neighbours.
+# In a jitted gradient a call costs less than plain operations from 64 elements on. The threshold is
+# higher, because XLA can fuse plain operations with their neighbours.
 LEAST_ELEMENTS = 512
 # A part of the handlers' names. Increase the number when the order of the arguments changes.
 _VERSION = 1
@@ -39,7 +39,7 @@ _VERSION = 1
 _RESULTS = {"value": slice(0, 1), "gradient": slice(1, 3), "value_and_gradient": slice(0, 3)}
 
 # The JVP rule of `value_and_gradient`, set by `_rules`. JAX uses this rule after it has replaced a
-# function that has its own rule by the primitives in it.
+# `jax.custom_jvp` function by the primitives that the function calls.
 RULES: dict[str, Any] = {}
 
 _lowered: Counter[str] = Counter()
@@ -73,30 +73,30 @@ def _plain(name: str, mu: Array, log_sigma2: Array, *, sign: float) -> Any:
 
 
 def lowered() -> dict[str, int]:
-    """Count the computations that were lowered for the CPU in this process.
+    """Return how many computations JAX has lowered for the CPU in this process, by kind.
 
-    ``"C"`` are calls of the kernels, ``"XLA"`` are plain operations. A program that JAX has cached
+    ``"C"`` counts calls of the kernels, ``"XLA"`` plain operations. A program that JAX has cached
     is counted once.
     """
     return dict(_lowered)
 
 
 def why_not() -> str | None:
-    """Say why no program can call the kernels, or return None."""
+    """Return the reason why programs cannot call the kernels, or None if they can."""
     if _internals.MISSING is not None:
         return f"JAX {jax.__version__} lacks what a call needs: {_internals.MISSING}"
     extension = _extension()
     return extension if isinstance(extension, str) else _refusal
 
 
-# Why XLA refused the handlers, or JAX a call.
+# Why XLA refused to register the kernels, or why this JAX version cannot lower a call.
 _refusal: str | None = None
 _registered = False
 
 
 @cache
 def _extension() -> Any:
-    """Return the extension module, or why there is none."""
+    """Return the extension module, or the reason why it cannot be used."""
     if ufuncs.kernel_name() == "python":
         return f"NumPy's kernel is Python: {ufuncs.why_python()}"
     try:
@@ -124,7 +124,7 @@ def _register() -> bool:
 
 
 def _refuse(reason: str) -> None:
-    """Let no program call the kernels from now on."""
+    """Use plain operations in all further programs, and remember the reason for `why_not`."""
     global _refusal
     _refusal = reason
 
@@ -157,7 +157,7 @@ def _primitive(name: str) -> Any:
         try:
             if _suits(context):
                 found = _internals.call(context, _target(name), *operands, sign=np.float32(sign))
-        # This version of JAX has other attributes in the context.
+        # The attributes of the context depend on the version of JAX.
         except (AttributeError, TypeError) as error:
             _refuse(f"JAX {jax.__version__} lacks what a call needs: {error}")
         _lowered["XLA" if found is None else "C"] += 1
@@ -170,7 +170,7 @@ def _primitive(name: str) -> Any:
 
 
 def _suits(context: Any) -> bool:
-    """Whether to call the kernel in the program that is being lowered."""
+    """Return whether to call the kernel in the program that is being lowered."""
     return (
         # Check this first, because a program to be exported may have symbolic sizes.
         _internals.for_this_process(context)

@@ -1,15 +1,15 @@
-"""KL of posteriors to the prior C/|w|, for NumPyro and TensorFlow Probability.
+"""KL from posteriors to the prior C/|w|, for NumPyro and TensorFlow Probability.
 
 For a log-normal posterior
 
-    -KL(LogNormal(loc, scale) || C/|w|) = h(log w) + log C = 1/2 log(2 pi e) + log scale + log C
+    -KL(LogNormal(loc, scale) || C/|w|) = H(log w) + log C = 1/2 log(2 pi e) + log scale + log C
 
-because log w is N(loc, scale^2), H(w) = H(log w) + E log w, and E log p(w) = log C - E log w. For a
-Gaussian of several weights with the covariance S
+because log w is N(loc, scale^2), the entropy is H(w) = H(log w) + E log w, and the prior p has
+E log p(w) = log C - E log w. For a Gaussian of several weights with the covariance S
 
     KL(N(loc, S) || C/|w|) = sum_i KL(N(loc_i, S_ii) || C/|w|) + 1/2 (sum_i log S_ii - log det S)
 
-because its entropy is 1/2 log det(2 pi e S). For the others see
+because the entropy of N(loc, S) is 1/2 log det(2 pi e S). For the other posteriors see
 `logunif_kl._arithmetic.posteriors`.
 """
 
@@ -35,7 +35,7 @@ _EULER = 0.5772156649015329
 
 
 def kl_of_normal(constants: Constants, loc: Any, scale: Any) -> Any:
-    """KL(N(loc, scale^2) || C/|w|), of the shape of both."""
+    """KL(N(loc, scale^2) || C/|w|) for each element of the broadcast loc and scale."""
     return evaluate(_normal, -constants.added, loc=loc, scale=scale)
 
 
@@ -81,7 +81,7 @@ def _marginals(diagonal: Array, others: Array) -> tuple[Array, Array]:
 
 
 def _correlated(constants: Constants, loc: Any, scale: Array, excess: Array, dtype: Any) -> Any:
-    """Add up KL of the marginals and the mutual information of the weights."""
+    """Add the sum of the KL of the marginals to `excess`, the total correlation of the weights."""
     each = kl_of_normal(constants, loc, scale)
     return (each.sum(-1) + excess).astype(jnp.promote_types(jnp.asarray(loc).dtype, dtype))
 
@@ -112,7 +112,7 @@ def _student(df: Array, loc: Array, scale: Array) -> Array:
             "KL of StudentT has no closed form where loc is not 0: use "
             "logunif_kl.neg_kl_posterior of scipy.stats.t, or samples of log_prob"
         )
-    # For every df the second derivative of E log|w| in loc is 1/scale^2 at 0.
+    # x^2/2 is 0, but gives E log|w| its second derivative in loc at 0: 1/scale^2 for every df.
     loc, scale = _scaled(loc, scale)
     x = loc / scale
     result = 0.5 * (x * x) - posteriors.student(jnp, df)
@@ -125,13 +125,13 @@ def _gamma(concentration: Array, rate: Array) -> Array:
 
 
 def _zero(scale: Array) -> Array:
-    """Return 0 as a function of a scale or rate that does not affect KL."""
+    """Return 0, with derivative 0, where a scale or rate is positive, and NaN elsewhere."""
     valid = jax.lax.stop_gradient(scale) > 0.0
     return jnp.where(valid, jnp.clip(scale, 0.0, 0.0), jnp.nan)
 
 
 def _scaled(loc: Array, scale: Array) -> tuple[Array, Array]:
-    """Choose a unit in which no quotient overflows."""
+    """Multiply loc and scale by a common factor, so that no quotient overflows."""
     factor = unit(jnp, jax.lax.rsqrt, *jax.lax.stop_gradient((loc, scale)))
     return loc * factor, scale * factor
 
@@ -144,10 +144,10 @@ class Family(NamedTuple):
     """Called with arrays of one shape."""
 
     constant: float = 0.0
-    """Added to the function."""
+    """Added to the result of `function`."""
 
     def kl(self, constants: Constants, *values: Any) -> Any:
-        """KL(posterior || C/|w|), of the shape of all parameters."""
+        """KL(posterior || C/|w|) for each element of the broadcast parameters."""
         given = dict(zip(self.parameters, values, strict=True))
         return evaluate(self.function, self.constant - constants.log_c, **given)
 
@@ -163,12 +163,12 @@ FAMILIES = {
     "HalfNormal": Family(("scale",), _zero, math.log(2.0) - PROPER_CONSTANT),
     "Exponential": Family(("rate",), _zero, -1.0 - _EULER),
 }
-"""The families but Normal, by their names in NumPyro and TensorFlow Probability."""
+"""All families except Normal, by their names in NumPyro and TensorFlow Probability."""
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 3, 4))
 def _differentiable(name: str, a: Array, b: Array, i: int = 0, j: int = 0) -> Array:
-    """Compute a function of `posteriors`, or the derivative of "laplace" of orders i and j."""
+    """Compute a function of `posteriors`; for "laplace", its derivative of orders i and j."""
     return _computed(name, a, b, i, j)
 
 

@@ -1,6 +1,6 @@
-"""The parts of JAX's internals that a custom call needs, which may change with every JAX version.
+"""The internals of JAX that a custom call needs. Any new version of JAX may change them.
 
-If a JAX version lacks one of the names, XLA compiles plain operations.
+If a JAX version lacks one of the names, XLA compiles plain operations instead.
 """
 
 # mypy: allow-untyped-calls
@@ -42,12 +42,12 @@ except ImportError:
 
 
 def alike(*arrays: Any) -> bool:
-    """Whether arrays have the same shape, dtype, sharding and varying mesh axes."""
+    """Return whether arrays have the same shape, dtype, sharding and varying mesh axes."""
     return len({typeof(x) for x in arrays}) == 1
 
 
 def as_weak_as(*arrays: Any, result: Any) -> Any:
-    """Make a result weakly typed if all of these arrays are, because operations on bits are not."""
+    """Make a result weakly typed if all arrays are. Operations on bits lose the weak type."""
     if _convert is None or not all(getattr(x, "weak_type", False) for x in arrays):
         return result
     return _convert(result, result.dtype, weak_type=True)
@@ -102,7 +102,7 @@ def primitive(
 
 
 def drop_unused(whole: Any, parts: Iterable[tuple[Any, slice]]) -> None:
-    """Replace a primitive by one of its parts where only the results of the part are used."""
+    """Let JAX replace a primitive by a part of it where only the results of the part are used."""
     parts = tuple(parts)
 
     def rule(used: list[bool], equation: Any) -> Any:
@@ -135,7 +135,7 @@ def size(context: Any) -> int:
 
 
 def for_this_process(context: Any) -> bool:
-    """Whether a program is compiled for the CPU of this process, not exported."""
+    """Return whether a program is compiled for the CPU of this process, not exported."""
     module = context.module_context
     return (
         tuple(module.platforms) == ("cpu",)
@@ -145,9 +145,9 @@ def for_this_process(context: Any) -> bool:
 
 
 def unpartitioned(context: Any) -> bool:
-    """Whether this part of a program runs on arrays that XLA does not divide among devices.
+    """Return whether this part of a program runs on arrays that XLA does not divide among devices.
 
-    For a custom call, XLA would gather the parts of a sharded array on every device.
+    If an array is sharded, XLA gathers all of it on every device before a custom call.
     """
     axes = context.module_context.axis_context
     if isinstance(axes, ShardingContext):

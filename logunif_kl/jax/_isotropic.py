@@ -1,4 +1,4 @@
-"""-KL of complex weights and of groups of weights, with a function for each derivative."""
+"""-KL of complex weights and of groups of weights, differentiable any number of times."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def of_log_alpha(
     log_c: Any = None,
     reduction: str = "none",
 ) -> Array:
-    """-KL of groups of k weights, or complex weights if k is None, or a derivative in log_alpha."""
+    """-KL of groups of k weights (complex weights if k is None), or a derivative in log_alpha."""
     added = constant(k, zero_at, log_c)
     return evaluate(lambda x: _of_log_alpha(x, k, order), added, reduction, log_alpha=log_alpha)
 
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Array:
-    """-KL of complex weights from their means, or the moduli of the means, and their variances."""
+    """-KL of complex weights, from their means or the moduli of the means, and log variances."""
     check_reduction(reduction)
     added = constant(None, zero_at, log_c)
     mu = unwrapped("mu", mu)

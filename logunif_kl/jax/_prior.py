@@ -1,4 +1,4 @@
-"""The prior C/|w|: what NumPyro and TensorFlow Probability share.
+"""Code for the prior C/|w| that the NumPyro and the TensorFlow Probability modules share.
 
 -KL of a Gaussian is ``constant - F(u)``, and also ``PROPER_CONSTANT + log C - F(u)`` (Hron et al.
 2017, Eq. 1). Hence log C = constant - PROPER_CONSTANT. By default -KL of a Gaussian vanishes as
@@ -58,17 +58,17 @@ def lacking(what: str) -> Callable[..., NoReturn]:
 
 
 def of_parameters(kl: Callable[..., Any], *parameters: str) -> Divergence:
-    """Make a divergence as a function of the posterior from a function of its parameters."""
+    """Make a divergence, which takes a posterior and a prior, from a function of the parameters."""
     return lambda p, q: kl(q._constants, *(getattr(p, name) for name in parameters))
 
 
 def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callable[..., Any]:
     """Make the function to register for a posterior and a prior.
 
-    ``divergence(posterior, prior)`` computes KL to the prior of one weight, of class `kind`. The
-    attribute `base` holds the base of a distribution of vectors; another base raises
-    NotImplementedError. `pair` is the library's message for a pair without divergence, with places
-    for the two types.
+    ``divergence(posterior, prior)`` computes KL to the prior of one weight, of class `kind`. If the
+    prior is a wrapper for vectors, its attribute named `base` must hold such a prior; otherwise
+    NotImplementedError is raised. `pair` is the library's error message for a pair of types without
+    a divergence, to be formatted with the two types.
     """
 
     def of(p: Any, q: Any, name: str | None = None) -> Any:
@@ -94,7 +94,7 @@ def wrappers(kl: Divergence, base: str, mask: str) -> tuple[Divergence, Divergen
         return kl(inner, q).sum(tuple(range(-added, 0)))
 
     def masked(p: Any, q: Any) -> Any:
-        # The prior takes the mask of the posterior.
+        # A masked weight has KL 0, as if the prior had the same mask.
         return jnp.where(getattr(p, mask), kl(getattr(p, base), q), 0.0)
 
     def expanded(p: Any, q: Any) -> Any:

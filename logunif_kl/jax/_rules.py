@@ -1,8 +1,8 @@
 """JVP rules: the derivative of each function is the function of the next order.
 
 Arguments are float32 or float64 arrays of one shape. JAX never differentiates the arithmetic
-itself, which would lose accuracy in the tails. Eager calls compile the arithmetic of each function
-as a whole; in a trace the arithmetic becomes part of the caller's program.
+itself, which would lose accuracy in the tails. An eager call compiles the whole arithmetic of the
+function. In a trace the arithmetic becomes part of the caller's program.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _neg_kl_normal_derivative_rule(
 
 
 def _next(primals: Any, tangents: Any, mu_order: int, log_sigma2_order: int) -> Array:
-    """Return the tangent of a derivative from the derivatives of the next order."""
+    """Return the tangent of a derivative, computed from the derivatives one order higher."""
     orders = (mu_order + 1, log_sigma2_order), (mu_order, log_sigma2_order + 1)
     found = [
         None if is_zero(tangent) else neg_kl_normal_derivative(*primals, *order)
@@ -110,5 +110,5 @@ def along(tangents: Any, derivatives: Any, like: Array) -> Array:
 
 
 def is_zero(tangent: Any) -> bool:
-    """Whether a tangent is known to be 0 when the function is traced."""
+    """Return whether JAX knows a tangent to be 0 at the time of tracing."""
     return type(tangent) is SymbolicZero

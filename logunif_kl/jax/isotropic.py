@@ -32,7 +32,7 @@ def neg_kl_complex(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """As `logunif_kl.neg_kl_complex`, for arrays of JAX.
+    """Compute `logunif_kl.neg_kl_complex` of JAX arrays.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def neg_kl_complex(
 
 
 def neg_kl_complex_grad(log_alpha: Any) -> Any:
-    """As `logunif_kl.neg_kl_complex_grad`, for arrays of JAX.
+    """Compute `logunif_kl.neg_kl_complex_grad` of JAX arrays.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def neg_kl_complex_grad(log_alpha: Any) -> Any:
 
 
 def neg_kl_complex_hess(log_alpha: Any) -> Any:
-    """As `logunif_kl.neg_kl_complex_hess`, for arrays of JAX.
+    """Compute `logunif_kl.neg_kl_complex_hess` of JAX arrays.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def neg_kl_complex_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """As `logunif_kl.neg_kl_complex_normal`, for arrays of JAX.
+    """Compute `logunif_kl.neg_kl_complex_normal` of JAX arrays.
 
     The gradient in a complex mu is d/d re - i d/d im, as everywhere in JAX.
 
@@ -97,7 +97,7 @@ def neg_kl_vector(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """As `logunif_kl.neg_kl_vector`, for arrays of JAX; `k` is static.
+    """Compute `logunif_kl.neg_kl_vector` of JAX arrays; `k` must be static under `jax.jit`.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def neg_kl_vector(
 
 
 def neg_kl_vector_grad(log_alpha: Any, k: float) -> Any:
-    """As `logunif_kl.neg_kl_vector_grad`, for arrays of JAX; `k` is static.
+    """Compute `logunif_kl.neg_kl_vector_grad` of JAX arrays; `k` must be static under `jax.jit`.
 
     Examples
     --------

@@ -47,12 +47,12 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
     Attributes
     ----------
     log_c : float
-        The logarithm of C, however it was chosen.
+        The logarithm of C, also if `zero_at` was given.
 
     Raises
     ------
     TypeError, ValueError
-        As `logunif_kl.neg_kl` does for `zero_at` and `log_c`.
+        If `zero_at` or `log_c` is not valid: see `logunif_kl.neg_kl`.
 
     See Also
     --------
@@ -60,9 +60,9 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
 
     Notes
     -----
-    This is the prior of one weight. `expand` and `to_event` make it a prior of many. `log_prob` is
-    log C - log|w|. The prior cannot be sampled, so autoguides and MCMC must start with
-    ``init_to_uniform`` or from given values.
+    This is the prior of one weight. `expand` and `to_event` turn it into a prior of many weights.
+    `log_prob` is log C - log|w|. The prior cannot be sampled, so autoguides and MCMC must start
+    with ``init_to_uniform`` or from given values.
 
     With gamma = 0.5772... and J(a) = a + log Gamma(a) - a psi(a), KL is
 
@@ -74,7 +74,7 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
     - for ``Uniform(low, high)`` (high log|high| - low log|low|)/(high - low) - 1
       - log(high - low) - log C. The derivative in an edge is infinite where that edge is 0;
     - for ``StudentT(df, 0, scale)`` J((df + 1)/2) - J(df/2) - J(1/2) - log C. Derivatives in
-      ``loc`` are exact up to the third. For another ``loc`` there is no closed form: it raises
+      ``loc`` are exact up to the third. A nonzero ``loc`` has no closed form, and raises
       NotImplementedError, or gives NaN if it is traced;
     - for ``Gamma(concentration, rate)`` -J(concentration) - log C;
     - for ``HalfNormal(scale)`` KL of ``Normal(0, scale)`` plus log 2;
@@ -83,9 +83,9 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
       KL of ``Normal(loc[i], sqrt(S[i, i]))`` plus half of sum(log S[i, i]) - log det S, because the
       entropy is 1/2 log det(2 pi e S).
 
-    For a posterior of vectors, pass ``ImproperLogUniform()``, one prior for all weights, or a prior
-    of the posterior's event shape, ``ImproperLogUniform().expand([3]).to_event(1)``. Where a
-    posterior is masked, KL is 0. Any other posterior raises NotImplementedError, and
+    For a posterior over vectors, pass ``ImproperLogUniform()``, which applies to each weight, or a
+    prior of the same event shape, such as ``ImproperLogUniform().expand([3]).to_event(1)``. KL is 0
+    where a posterior is masked. Any other posterior raises NotImplementedError, and
     `TraceMeanField_ELBO` then takes samples.
 
     Examples
@@ -129,22 +129,22 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
         return _prior.log_prob(self._constants, value, self.batch_shape)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
-        """Raise: an improper prior has no samples."""
+        """Raise NotImplementedError, because an improper prior has no samples."""
         raise _prior.no_sample()
 
     mean = property(_prior.lacking("mean"))
     variance = property(_prior.lacking("variance"))
 
     def entropy(self) -> NoReturn:
-        """Raise: an improper distribution has no entropy."""
+        """Raise NotImplementedError, because an improper distribution has no entropy."""
         raise _prior.lacks("entropy")
 
     def cdf(self, value: Any) -> NoReturn:
-        """Raise: an improper distribution has no cumulative distribution function."""
+        """Raise NotImplementedError, because an improper distribution has no CDF."""
         raise _prior.lacks("cdf")
 
     def icdf(self, q: Any) -> NoReturn:
-        """Raise: an improper distribution has no quantiles."""
+        """Raise NotImplementedError, because an improper distribution has no quantiles."""
         raise _prior.lacks("quantile")
 
 

@@ -44,12 +44,12 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
         The shape of the weights, each of which has this prior. It broadcasts against the shape of
         the posterior, except in ``distributions.Independent``, which compares event shapes.
     zero_at, log_c : float, optional
-        The constant C, as for `logunif_kl.jax.numpyro.ImproperLogUniform`.
+        The constant C: see `logunif_kl.jax.numpyro.ImproperLogUniform`.
 
     Attributes
     ----------
     log_c : float
-        The logarithm of C, however it was chosen.
+        The logarithm of C, also if `zero_at` was given.
 
     See Also
     --------
@@ -62,10 +62,10 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
     Gaussians are ``MultivariateNormalDiag``, ``TriL``, ``FullCovariance``, ``DiagPlusLowRank``,
     ``DiagPlusLowRankCovariance`` and ``LinearOperator``.
 
-    For a posterior of vectors, pass ``ImproperLogUniform()``, one prior for all weights, or a prior
-    of the posterior's event shape: ``Independent(ImproperLogUniform(3), 1)`` for an
-    ``Independent``, ``Sample(ImproperLogUniform(), 3)`` for a ``Sample``, and either for a
-    multivariate Gaussian. Where a posterior is masked, KL is 0. Any other posterior raises
+    For a posterior over vectors, pass ``ImproperLogUniform()``, which applies to each weight, or a
+    prior of the same event shape. That is ``Independent(ImproperLogUniform(3), 1)`` for an
+    ``Independent``, ``Sample(ImproperLogUniform(), 3)`` for a ``Sample``, and either of them for a
+    multivariate Gaussian. KL is 0 where a posterior is masked. Any other posterior raises
     NotImplementedError.
 
     Examples
@@ -137,7 +137,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
 
 
 def _general(kind: type) -> type:
-    """Return the base class, which TFP uses for wrappers of distributions that are not pytrees."""
+    """Return the base class. TFP uses it to wrap distributions that are not pytrees."""
     return kind.__bases__[0]
 
 
@@ -152,7 +152,7 @@ def _register(family: type, divergence: _prior.Divergence, *priors: type) -> Non
     of = _prior.checked(divergence, ImproperLogUniform, "distribution", pair)
     distributions.RegisterKL(family, ImproperLogUniform)(of)
     for kind in priors:
-        # After importlib.reload the old rule finds the new class of the prior by its name.
+        # After importlib.reload the pair is registered already, and TFP raises ValueError.
         with contextlib.suppress(ValueError):
             distributions.RegisterKL(family, kind)(of)
 

@@ -1,6 +1,6 @@
 """Layers that draw from Gaussian posteriors over weights, as pure functions, and their KL.
 
-`Normal` and `Dropout` are nodes of a pytree that hold the parameters of the posterior of some
+`Normal` and `Dropout` are pytree nodes, each with the parameters of the posterior over one array of
 weights. `dense`, `conv` and `embedding` take such a node in place of weights, and a key for the
 noise; without a key they compute the mean. `neg_kl` and `kl` find the nodes in a tree of
 parameters. The functions work under ``jit``, ``grad``, ``vmap``, ``jax.checkpoint``, ``scan`` and

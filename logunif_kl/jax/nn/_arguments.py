@@ -1,4 +1,4 @@
-"""Checks of arrays that several modules share, and the types of products."""
+"""Checks of arrays that several modules share, and the dtypes in which layers multiply."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -13,7 +13,7 @@ Array = Any
 
 
 def real_array(name: str, value: Any) -> Array:
-    """Return an array of a floating type, else raise TypeError."""
+    """Return the value as an array if its type is floating, otherwise raise TypeError."""
     if not hasattr(value, "__jax_array__") and not hasattr(value, "dtype"):
         raise TypeError(
             f"{name} must be an array, but {type_name(value)} {shown(value)} was given: "
@@ -29,7 +29,7 @@ def real_array(name: str, value: Any) -> Array:
 
 
 def real_numbers(name: str, value: Any) -> Array:
-    """Convert to an array of floats, integers or booleans, else raise TypeError."""
+    """Convert to an array of floats, integers or booleans, otherwise raise TypeError."""
     array = _converted(value)
     if array is None:
         raise TypeError(
@@ -52,7 +52,7 @@ def _converted(value: Any) -> Array | None:
 
 
 def working(x: Array, mean: Array, dtype: Any) -> Any:
-    """Return `dtype`, or the type that the two arrays are promoted to, if it is floating."""
+    """Return `dtype`, or by default the promoted type of the arrays. Refuse integer types."""
     try:
         found = jnp.result_type(x, mean) if dtype is None else jnp.dtype(dtype)
     except TypeError:
@@ -78,7 +78,7 @@ def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 
 
 def axis_of(name: str, axis: int, theta: Array) -> int:
-    """Return an axis of an array, counted from the first, else raise ValueError."""
+    """Convert an axis to a non-negative one. Raise ValueError if theta has no such axis."""
     if not isinstance(axis, int) or not -theta.ndim <= axis < theta.ndim:
         raise ValueError(
             f"{name} must be an axis of theta of shape {theta.shape}, but {shown(axis)} was given: "

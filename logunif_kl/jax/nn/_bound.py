@@ -1,6 +1,6 @@
-"""Linear functions with their own transpose, for an upper bound on log alpha.
+"""Linear functions with custom transposes, for an upper bound on log alpha.
 
-JAX derives the transpose of a `jax.custom_jvp` itself, and `jax.custom_vjp` has no forward mode. A
+`jax.custom_jvp` does not allow a custom transpose, and `jax.custom_vjp` has no forward mode. A
 primitive can have a rule for each mode.
 """
 
@@ -24,8 +24,8 @@ def with_transpose(
 ) -> Callable[..., Array]:
     """Make an elementwise function that is linear in its last argument.
 
-    `name` appears in a jaxpr. JAX applies `forward` to tangents too. `transpose` takes the same
-    arguments, with the cotangent instead of the last one.
+    `name` is the name of the primitive in a jaxpr. JAX applies `forward` to tangents too.
+    `transpose` takes the same arguments, with the cotangent instead of the last one.
     """
     made = Primitive(name)
 
@@ -55,8 +55,8 @@ def with_transpose(
     return bind
 
 
-# Where x is at the bound or above, a descent step increases or decreases x, depending on the sign
-# of the cotangent. Block an increase.
+# Where x is at the bound or above it, the sign of the cotangent says whether a descent step would
+# increase or decrease x. An increase is blocked: its cotangent becomes 0.
 _through = with_transpose(
     "logunif_kl_bounded_tangent",
     lambda above, tangent: jnp.where(above <= 0.0, tangent, 0.0),
@@ -68,9 +68,9 @@ _through = with_transpose(
 def bounded(x: Array, bound: float) -> Array:
     """Compute min(x, bound) as a constraint, with the gradient of a projection.
 
-    In reverse mode the gradient passes where x is below the bound, or where a step of descent
-    decreases x, and is 0 elsewhere. A parameter at the bound therefore leaves it only when the loss
-    asks for that. In forward mode the tangent passes where x is not above the bound.
+    In reverse mode the gradient passes where x is below the bound, or where a descent step would
+    decrease x. Elsewhere the gradient is 0. A parameter at the bound therefore moves only if a
+    smaller value lowers the loss. In forward mode the tangent passes unless x is above the bound.
     """
     return jnp.minimum(x, bound)
 
@@ -82,4 +82,4 @@ def _bounded_rule(bound: float, primals: Any, tangents: Any) -> tuple[Array, Arr
 
 
 finite_gradient = with_transpose("logunif_kl_finite_gradient", lambda x: x, jnp.nan_to_num)
-"""The identity. Its gradient is finite where the gradient of the result overflows."""
+"""The identity function, in whose gradient NaN becomes 0 and infinities become finite."""

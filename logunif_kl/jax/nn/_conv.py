@@ -1,4 +1,4 @@
-"""The convolution."""
+"""The convolutional layer."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -43,8 +43,8 @@ def conv(
 
         y ~ N(conv(x, E w), conv(x^2, Var w))
 
-    The noise is independent at each position, as in the dense layer of the unfolded input. Weights
-    drawn once would correlate the positions.
+    The noise at each position is independent, as if a dense layer were applied to each patch. If
+    weights were drawn once, the outputs at different positions would be correlated.
 
     Parameters
     ----------
@@ -56,17 +56,17 @@ def conv(
     bias : array, optional
         Of shape (output channels,).
     window_strides, lhs_dilation, rhs_dilation : int or sequence of int, optional
-        For all spatial dimensions, or one for each, as for `jax.lax.conv_general_dilated`.
+        One number for all spatial dimensions, or one each: see `jax.lax.conv_general_dilated`.
     padding : str or sequence of pairs, optional
-        ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or the zeros to put before and after each spatial
-        dimension.
+        ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or the numbers of zeros before and after each
+        spatial dimension.
     dimension_numbers : optional
-        As for `jax.lax.conv_general_dilated`: three strings such as ``("NHWC", "HWIO", "NHWC")``,
+        See `jax.lax.conv_general_dilated`: three strings such as ``("NHWC", "HWIO", "NHWC")``,
         or None for ``("NCHW", "OIHW", "NCHW")``.
     feature_group_count : int, optional
         The number of groups of channels.
     key, estimator, dtype, precision
-        As for `dense`. With correlated noise, ``"local"`` and ``"per_example"`` both draw one scale
+        See `dense`. With correlated noise, ``"local"`` and ``"per_example"`` both draw one scale
         for each channel of each example.
 
     Returns
@@ -77,7 +77,7 @@ def conv(
     Raises
     ------
     TypeError, ValueError
-        As for `dense`, and if the shapes do not fit a convolution.
+        For the reasons in `dense`, and if the shapes do not fit a convolution.
 
     Examples
     --------
@@ -106,8 +106,8 @@ def conv(
     if x.shape[channels] != inputs * groups or outputs % groups:
         raise ValueError(
             f"x has {x.shape[channels]} channels and the kernel {outputs} outputs, but {groups} "
-            f"groups of {inputs} channels need {groups * inputs} and a multiple of {groups}: "
-            "change one"
+            f"groups of {inputs} channels need {groups * inputs} channels and a multiple of "
+            f"{groups} outputs: change one"
         )
     check_scales(weight, numbers.rhs_spec[1], groups)
     options: dict[str, Any] = {
@@ -141,7 +141,7 @@ def conv(
 
 
 def _each(name: str, value: Any, spatial: int) -> tuple[int, ...]:
-    """Return a positive integer for each spatial dimension, else raise."""
+    """Return a positive integer for each spatial dimension, or raise TypeError or ValueError."""
     try:
         each = value if hasattr(value, "__len__") else (value,) * spatial
         given = tuple(index(number) for number in each)

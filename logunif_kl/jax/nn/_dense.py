@@ -33,8 +33,8 @@ def dense(
 
         y_j ~ N(sum_i x_i E w_ij, sum_i x_i^2 Var w_ij)
 
-    This costs two products. Its gradients have a smaller variance than those with weights drawn
-    once, or for each example.
+    This costs two products. The gradients have a smaller variance than if weights were drawn once
+    for the minibatch, or once for each example.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ def dense(
     key : array, optional
         A key of `jax.random` for the noise. Without one the result is the mean, for evaluation.
     estimator : {"local", "per_example", "per_batch"}, optional
-        Whether to draw the outputs, weights for each ``x[i]``, or weights once (section 2.1). A
-        vector `x` is one example. With correlated noise ``"local"`` draws scales for each vector
-        ``x[..., :]``.
+        What to draw: the outputs, new weights for each example ``x[i]``, or weights once for all
+        examples (section 2.1). A vector `x` is one example. With correlated noise ``"local"`` draws
+        new scales for each vector ``x[..., :]``.
     dtype : dtype, optional
-        The type of the products. By default the type to which `x` and the means are promoted.
+        The type of the products, by default the promoted type of `x` and the means.
         Exponentials and noise are computed in float32 or wider.
     precision : optional
-        As for `jax.lax.dot_general`.
+        See `jax.lax.dot_general`.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def dense(
         If `weight` is not a posterior, if an array does not hold real floating-point numbers, or
         if `key` is not a key.
     ValueError
-        If shapes do not fit, if `key` holds several keys, or if there is no such `estimator`.
+        If shapes do not fit, if `key` holds several keys, or if `estimator` is unknown.
 
     Notes
     -----
@@ -108,7 +108,7 @@ def dense(
     once = partial(jnp.matmul, precision=precision)
 
     def each(x: Array, kernels: Array) -> Array:
-        # Not -1, which is ambiguous if the minibatch is empty.
+        # A length of -1 would be ambiguous if the minibatch is empty.
         rows = x.reshape(x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1])
         return once(rows, kernels).reshape(*x.shape[:-1], kernels.shape[-1])
 

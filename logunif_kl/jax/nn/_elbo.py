@@ -24,7 +24,7 @@ class Bound(NamedTuple):
     value : jax.Array
         The bound: ``expected_log_likelihood + kl_weight * neg_kl``.
     expected_log_likelihood : jax.Array
-        The estimate for the whole data set.
+        The estimate of the log-likelihood of the whole data set.
     neg_kl, kl_weight : jax.Array
         -KL, and its weight.
     """
@@ -53,8 +53,8 @@ def elbo(log_likelihood: Any, neg_kl: Any, dataset_size: float, *, kl_weight: An
     dataset_size : float
         N, the number of examples in the data set, not in the minibatch.
     kl_weight : float or array, optional
-        The factor of the KL, for warm-up (see `linear_warm_up`) or for Kingma's downscaling by 3
-        (section 5). 1 gives the bound.
+        The factor of -KL. 1 gives the bound. Use smaller factors for warm-up (`linear_warm_up`), or
+        1/3 for the downscaling in section 5 of Kingma et al. (2015).
 
     Returns
     -------
@@ -67,8 +67,8 @@ def elbo(log_likelihood: Any, neg_kl: Any, dataset_size: float, *, kl_weight: An
         If an argument is of a wrong type.
     ValueError
         If `log_likelihood` has no axis, if `neg_kl` has one, if `dataset_size` is not positive or
-        less than the minibatch, or if `kl_weight` is negative. The value of an array `kl_weight` is
-        not checked.
+        is smaller than the minibatch, or if `kl_weight` is negative. The value of an array
+        `kl_weight` is not checked.
 
     Examples
     --------

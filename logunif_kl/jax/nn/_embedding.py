@@ -1,4 +1,4 @@
-"""The table of embeddings."""
+"""The embedding layer."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -26,24 +26,24 @@ def embedding(
     estimator: str = "local",
     dtype: Any = None,
 ) -> Any:
-    """Draw the rows of a random table, or return their means.
+    """Look up rows of a table of random embeddings, drawn with a key, or return their means.
 
-    The result is as for `dense` with one-hot inputs. By local reparameterisation each
-    element of `ids` has its own noise (Kingma et al. 2015, section 2.3).
+    The result has the same distribution as that of `dense` with one-hot inputs. By local
+    reparameterisation each element of `ids` has its own noise (Kingma et al. 2015, section 2.3).
 
     Parameters
     ----------
     ids : array of int
-        The rows to look up, of any shape. As for `jax.numpy.take`, negative ids count from the
-        end, and ids outside the table give NaN.
+        The rows to look up, of any shape. As in `jax.numpy.take`, negative ids count from the end,
+        and ids outside the table give NaN.
     weight : Normal or Dropout
         The posterior of a table of shape (rows, columns). The rows are its input units, the columns
         its output units.
     key : array, optional
         A key of `jax.random` for the noise. Without one the result is the mean, for evaluation.
     estimator : {"local", "per_example", "per_batch"}, optional
-        Which equal ids share noise: none, those within one ``ids[i]``, or all. Noise is drawn only
-        for the rows that are looked up.
+        Whether equal ids share their noise: never, within each ``ids[i]``, or always. Noise is
+        drawn only for the rows that are looked up.
     dtype : dtype, optional
         The type of the result. By default the type of the means.
 
@@ -55,7 +55,7 @@ def embedding(
     Raises
     ------
     TypeError, ValueError
-        As for `dense`, and if `ids` does not hold integers.
+        For the reasons in `dense`, and if `ids` does not hold integers.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def embedding(
 
 
 def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
-    """Return the standard deviations of the rows that have these means."""
+    """Return the standard deviations of the rows at these ids, whose means are given."""
     _, spread = weight._checked()
     spread = spread.reshape((1,) * (2 - spread.ndim) + spread.shape)
     rows = jnp.take(spread, ids, axis=0) if spread.shape[0] > 1 else spread[0]
@@ -105,7 +105,7 @@ def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
 
 
 def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> Array:
-    """Draw normals for each id. The estimator decides whether equal ids share them."""
+    """Draw normals for each id. The estimator decides whether equal ids share their normals."""
     if estimator == "local":
         return normals(key, (*ids.shape, columns), dtype)
     if estimator == "per_example" and ids.ndim:
@@ -115,7 +115,7 @@ def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> 
 
 
 def _of_ids(key: Array, ids: Array, columns: int, dtype: Any) -> Array:
-    """Draw normals as a function of the key and the id."""
+    """Draw normals for each id, so that equal ids get equal normals."""
 
     def one(each: Array) -> Array:
         return normals(jax.random.fold_in(key, each), (columns,), dtype)

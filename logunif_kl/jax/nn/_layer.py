@@ -1,4 +1,4 @@
-"""Draw a linear function of random weights by each of the estimators, for all layers."""
+"""Draw the output of a layer with random weights, for all layers and estimators."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -21,13 +21,13 @@ ESTIMATORS = ("local", "per_example", "per_batch")
 
 
 class Product(NamedTuple):
-    """A function that is linear in the input and in the weights."""
+    """The function of a layer, which is linear in the input and in the weights."""
 
     once: Callable[[Array, Array], Array]
     """Takes the input and the weights."""
 
     each: Callable[[Array, Array], Array] | None
-    """Takes the input and weights for each example. None if the input is one example."""
+    """Takes the input and separate weights for each example. None if the input is one example."""
 
     examples: int
 
@@ -59,8 +59,7 @@ def draw(
     if estimator == "local":
         low = in_type_of_variance(dtype)
         squares = widened(x)
-        # If an input is nearly 0 and a variance is large, the gradient with respect to the square
-        # overflows.
+        # If an input is nearly 0 and a variance is large, the gradient in the square overflows.
         squares = finite_gradient(squares * squares).astype(low)
         variance = product.once(squares, weight._variances().astype(low))
         return with_noise(product.once(x, theta), variance, key)
@@ -70,7 +69,7 @@ def draw(
 
 
 def _sample(weight: Normal | Dropout, key: Array, before: tuple[int, ...], dtype: Any) -> Array:
-    """Draw finite weights, with additional leading axes."""
+    """Draw weights, with the additional leading axes `before`, and clip them to finite numbers."""
     mean, deviations = widened(weight._mean()), weight._deviations()
     drawn = mean + deviations * normals(key, (*before, *mean.shape), mean.dtype)
     most = jnp.finfo(dtype).max
@@ -78,7 +77,7 @@ def _sample(weight: Normal | Dropout, key: Array, before: tuple[int, ...], dtype
 
 
 def _scaled(product: Product, x: Array, weight: Dropout, key: Array, estimator: str) -> Array:
-    """Multiply the input units by scales s ~ N(1, alpha)."""
+    """Multiply the input units by random scales s ~ N(1, alpha)."""
     shape, deviations = product.scales(estimator, weight._scale_deviations())
     scales = 1.0 + deviations * normals(key, shape, deviations.dtype)
     return (widened(x) * scales).astype(x.dtype)
@@ -88,7 +87,7 @@ def add_bias(y: Array, bias: Array | None, axis: int = -1) -> Array:
     """Add a bias along an axis, in the type of `y`."""
     if bias is None:
         return y
-    # A key of `jax.random` in the place of the bias. Raw keys are arrays of uint32.
+    # The caller may have passed a key as third argument. Raw keys are arrays of uint32.
     kind = getattr(bias, "dtype", None)
     if kind == jnp.uint32 or (kind and jnp.issubdtype(kind, jax.dtypes.prng_key)):
         raise TypeError(

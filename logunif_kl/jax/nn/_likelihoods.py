@@ -29,8 +29,8 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
     Returns
     -------
     jax.Array
-        Of shape (minibatch,) and of float32 or wider, summed over the other axes. Under `jax.jit`,
-        where labels cannot be checked, it is NaN for a label that is not a class, such as -1.
+        Of shape (minibatch,) and of float32 or wider, summed over the other axes. `jax.jit` cannot
+        check labels; there the result is NaN if a label is not a class, such as -1.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
             f"logits of shape {logits.shape} were given, but a softmax over one class is always 1: "
             "use bernoulli_log_likelihood for a single logit"
         )
-    # Under `jax.jit` jnp.asarray makes a tracer of a NumPy array too, so check the array.
+    # Under `jax.jit` jnp.asarray turns a NumPy array into a tracer, so check the original array.
     _check_classes(given if isinstance(given, np.ndarray) else labels, logits.shape[-1])
     found = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
     # take_along_axis gives NaN for too large indices, but counts negative ones from the end.
@@ -81,8 +81,8 @@ def bernoulli_log_likelihood(logits: Any, targets: Any) -> Any:
     TypeError
         If an argument does not hold real numbers.
     ValueError
-        If the shapes do not agree, or a target is outside [0, 1], which is not checked under
-        `jax.jit`.
+        If the shapes do not agree, or if a target is outside [0, 1]. Under `jax.jit` targets are
+        not checked.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def _check_probabilities(targets: Array) -> None:
         return
     least, most = float(targets.min()), float(targets.max())
     if least != least:
-        raise ValueError("targets hold NaN: leave out the examples without one")
+        raise ValueError("targets hold NaN: leave out the examples without a target")
     if not (least >= 0 and most <= 1):
         raise ValueError(
             f"targets hold numbers from {least:g} to {most:g}, not from 0 to 1: pass "

@@ -27,7 +27,7 @@ def widened(x: Array) -> Array:
 
 
 def largest_log(dtype: Any) -> float:
-    """Return the logarithm at which variances are clipped, so that they are finite."""
+    """Return the upper limit of log variances that keeps the variances finite."""
     return 709.78 if dtype == jnp.float64 else 88.71
 
 
@@ -38,7 +38,7 @@ def root(log_variance: Array) -> Array:
 
 
 def check_key(key: Any) -> None:
-    """Raise TypeError for anything but a key of `jax.random`, and ValueError for several keys."""
+    """Raise TypeError if this is not a key of `jax.random`, or ValueError if it is several keys."""
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     raw = not typed and getattr(key, "dtype", None) == jnp.uint32 and getattr(key, "ndim", 0) >= 1
     if not (typed or raw):
@@ -57,8 +57,8 @@ def check_key(key: Any) -> None:
 def normals(key: Array, shape: Sequence[int], dtype: Any) -> Array:
     """Draw standard normals, in float32 for half types.
 
-    In half precision JAX could draw few distinct values: their variance would not be 1, and none
-    would be larger than 3.
+    In half precision JAX could draw only few distinct values. Their variance would not be 1, and
+    no value would be larger than 3.
     """
     return jax.random.normal(key, tuple(shape), wide(dtype))
 

@@ -1,7 +1,7 @@
-"""-KL by the exact form, by a published method, or by the user's fit.
+"""-KL from the exact form, from a published approximation, or from a fit of the user.
 
-An approximation has its own gradient function. Differentiating the operations of the value would
-overflow sooner.
+Each approximation has its own gradient function, because automatic differentiation of the value
+would overflow sooner.
 """
 
 # mypy: allow-untyped-calls
@@ -22,7 +22,7 @@ Array = Any
 Function = Callable[[Array], Array]
 
 _MOST = 700.0
-"""The largest log alpha for which alpha is a double."""
+"""The largest log alpha passed to a NumPy function. Up to this limit alpha is finite."""
 
 
 def of_alpha(penalty: Any) -> Function:
@@ -66,7 +66,7 @@ def _of_fit(fit: Any) -> tuple[Function, Function]:
 
 @lru_cache(maxsize=64)
 def _of_method(name: str) -> tuple[Function, Function]:
-    """Return a closed form in JAX, or a method that NumPy computes outside of the program."""
+    """Return a closed form in JAX, or a callback to a method that NumPy computes."""
     from ...methods import METHODS, _kingma, _lower_bound, _molchanov
 
     if name not in METHODS:
@@ -88,7 +88,7 @@ def _outside(function: Callable[[np.ndarray], Any], x: Array) -> Array:
 
     def called(x: Any) -> np.ndarray:
         given = np.asarray(x)
-        # XLA's threads flush subnormal numbers to zero, which makes a Poisson mean NaN.
+        # Clip x: XLA's threads flush subnormal numbers to zero, and some methods would give NaN.
         with np.errstate(all="ignore"):
             return np.asarray(function(np.minimum(given, _MOST)), given.dtype)
 
@@ -115,7 +115,7 @@ def _approximate_normal(value: Function, slope: Function, mu: Array, log_sigma2:
 @_approximate_normal.defjvp
 def _approximate_normal_rule(value: Function, slope: Function, primals: Any, tangents: Any) -> Any:
     (mu, log_sigma2), (along_mu, along_log_sigma2) = primals, tangents
-    # At mu = 0, where log alpha is inf, -KL is even in mu and does not depend on sigma.
+    # At mu = 0 log alpha is inf. Both derivatives are 0: -KL is even in mu, and constant in sigma.
     at_zero = mu == 0.0
     nonzero = jnp.where(at_zero, 1.0, mu)
     found = jnp.where(at_zero, 0.0, slope(_log_alpha(nonzero, log_sigma2)))

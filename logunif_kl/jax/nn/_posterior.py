@@ -48,7 +48,7 @@ class Normal:
     Notes
     -----
     The functions that take a node check its fields. The constructor does not, because JAX also
-    makes nodes that hold no arrays.
+    makes nodes whose fields are not arrays.
 
     Examples
     --------
@@ -121,17 +121,17 @@ class Dropout:
         The means, of the shape of the weights.
     log_alpha : array
         The logarithm of alpha, a ratio of *variances*. Its shape must broadcast to the shape of
-        `theta`. Each element counts in the KL as often as it is used; `from_mean` sets the shape.
+        `theta`; see `from_mean`. The KL counts each element once for every weight that uses it.
     noise : {"independent", "correlated"}, optional
         With correlated noise, alpha may only depend on the input unit.
     max_log_alpha : float, optional
         An upper bound: the functions use ``min(log_alpha, max_log_alpha)``. 0.0 is Kingma's
         alpha <= 1 (section 3.4). At the bound and above, `jax.grad` passes a gradient only if a
-        step of descent decreases log alpha. This holds separately for the likelihood and the KL.
-        Where they disagree, log alpha stays within two steps of the bound.
+        descent step would decrease log alpha. The gradients of the likelihood and of the KL are
+        treated separately. If their signs differ, log alpha stays within two steps of the bound.
     input_axis : int, optional
         The axis of the input units in `theta`, for correlated noise: -2 in a dense kernel, a table
-        of embeddings and a convolution of type HWIO, 1 in OIHW.
+        of embeddings and a convolution kernel with layout HWIO, 1 with layout OIHW.
     groups : int, optional
         The ``feature_group_count`` of a convolution with correlated noise. There is a scale for
         each of the ``groups * theta.shape[input_axis]`` channels.
@@ -191,12 +191,12 @@ class Dropout:
         log_alpha : float, optional
             By default -3, a dropout rate alpha/(1 + alpha) of 5 %.
         sharing : {"weight", "output", "input", "layer"}, optional
-            Whether there is one alpha for each weight, output unit, input unit, or for the layer.
+            One alpha for each weight, for each output unit, for each input unit, or for the layer.
         noise, max_log_alpha, groups
-            As for `Dropout`.
+            See `Dropout`.
         input_axis, output_axis : int, optional
             The axes of the units in `theta`: -2 and -1 in a dense kernel, a table of embeddings and
-            a convolution of type HWIO, 1 and 0 in OIHW.
+            a convolution kernel with layout HWIO, 1 and 0 with layout OIHW.
 
         Returns
         -------
@@ -206,8 +206,8 @@ class Dropout:
         Raises
         ------
         ValueError
-            If there is no such option or axis, if `log_alpha` is not finite, or if the noise is
-            correlated and alpha does not belong to input units.
+            If an option or an axis is unknown, if `log_alpha` is not finite, or if the noise is
+            correlated and `sharing` is neither ``"input"`` nor ``"layer"``.
         """
         theta = real_array("theta", theta)
         one_of("sharing", sharing, SHARINGS)
@@ -230,7 +230,7 @@ class Dropout:
         return cls(theta, filled, noise, max_log_alpha, input_axis, count("groups", groups))
 
     def log_alpha_of_weights(self) -> Array:
-        """Return log alpha of each weight, at most the bound, in the shape of `theta`."""
+        """Return log alpha of each weight, limited by the bound, in the shape of `theta`."""
         theta, log_alpha = self._checked()
         return jnp.broadcast_to(log_alpha, theta.shape)
 
@@ -275,15 +275,15 @@ class Dropout:
 
 
 def check_posterior(weight: Any) -> Normal | Dropout:
-    """Return the weights if they are a posterior, else raise TypeError."""
+    """Return the weights if they are a posterior, otherwise raise TypeError."""
     if isinstance(weight, (Normal, Dropout)):
         return weight
-    # A parameter that holds several arrays makes nnx.Optimizer fail in the second step.
+    # nnx.Optimizer fails in its second step if one nnx.Param holds several arrays.
     held = weight.get_value() if hasattr(weight, "get_value") else None
     if isinstance(held, (Normal, Dropout)):
         raise TypeError(
-            f"weight must be a posterior of parameters, but {type_name(weight)} of a "
-            f"{type(held).__name__} was given: pass jax.tree.map(nnx.Param, posterior)"
+            f"weight must be a posterior that holds parameters, but a {type_name(weight)} "
+            f"that holds a {type(held).__name__} was given: pass jax.tree.map(nnx.Param, posterior)"
         )
     raise TypeError(
         f"weight must be a Normal or a Dropout, but {type_name(weight)} was given: "
@@ -292,7 +292,7 @@ def check_posterior(weight: Any) -> Normal | Dropout:
 
 
 def correlated(weight: Normal | Dropout) -> bool:
-    """Whether the weights of an input unit share one scale."""
+    """Return whether the weights of an input unit share one scale."""
     return isinstance(weight, Dropout) and weight.noise == "correlated"
 
 

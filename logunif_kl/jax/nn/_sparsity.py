@@ -1,4 +1,4 @@
-"""Log alpha of the weights in a tree, their sparsity at a threshold, and the pruned tree."""
+"""Log alpha of the weights in a tree, their sparsity at a threshold, and pruning."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -32,7 +32,7 @@ def log_alpha(tree: Any) -> dict[str, Any]:
     Parameters
     ----------
     tree : pytree
-        As for `neg_kl`.
+        See `neg_kl`.
 
     Returns
     -------
@@ -59,21 +59,21 @@ def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
     Parameters
     ----------
     tree : pytree
-        As for `neg_kl`.
+        See `neg_kl`.
     threshold : float
-        The threshold on log alpha, 3 in Molchanov et al. (2017), section 5. With inf only zeros are
-        pruned.
+        The threshold on log alpha, 3 in Molchanov et al. (2017), section 5. With inf only weights
+        of mean 0 are pruned.
 
     Returns
     -------
     Sparsity
-        The counts ``kept`` and ``weights``, the fraction ``pruned``, the ratio ``compression``, and
-        the same for each path in the tree in ``layers``.
+        The counts ``kept`` and ``weights``, the fraction ``pruned`` and the ratio ``compression``.
+        ``layers`` has the same for each posterior, by its path in the tree.
 
     Raises
     ------
     TypeError, ValueError
-        As for `neg_kl`, and if `threshold` is not a number.
+        For the reasons in `neg_kl`, and if `threshold` is not a number.
 
     Examples
     --------
@@ -93,10 +93,10 @@ def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
 
 
 def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
-    """Set the weights with log alpha above a threshold to 0, without variance.
+    """Set the means and the variances of weights to 0 if log alpha is above a threshold.
 
-    The means become 0. In `Normal`, ``log_sigma2`` becomes -1e4, which makes the variance and the
-    KL 0. In `Dropout` the variance is alpha times 0. Weights that share an alpha, because
+    In `Normal`, ``log_sigma2`` becomes -1e4, which makes the variance and the KL 0. In `Dropout`,
+    the variance alpha theta^2 is 0 because theta is 0. Weights that share an alpha, because
     ``sharing`` is ``"input"`` or ``"output"``, are pruned together, like the units in Louizos,
     Ullrich, Welling, "Bayesian Compression for Deep Learning" (2017). The function can be used
     under `jax.jit`.
@@ -104,12 +104,12 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     Parameters
     ----------
     tree : pytree
-        As for `neg_kl`.
+        See `neg_kl`.
     threshold : float
-        As for `sparsity`.
+        See `sparsity`.
     like : pytree, optional
-        A pruned tree of the same structure. Weights that are 0 in it become 0 too. An optimizer
-        would bring pruned weights back, so call ``prune(tree, inf, like=pruned)`` after each step
+        A pruned tree of the same structure. Weights that are 0 in `like` become 0. An optimizer
+        would change pruned weights again, so call ``prune(tree, inf, like=pruned)`` after each step
         of further training.
 
     Returns
@@ -120,7 +120,7 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     Raises
     ------
     TypeError, ValueError
-        As for `sparsity`, and if `like` has another structure.
+        For the reasons in `sparsity`, and if `like` has another structure.
 
     Examples
     --------
@@ -154,31 +154,31 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
 def threshold_curve(
     tree: Any, measure: Callable[[Any], Any], thresholds: Sequence[float] | None = None
 ) -> ThresholdCurve:
-    """Measure a loss of the pruned tree at several thresholds, to choose one.
+    """Measure the loss of the tree pruned at each of several thresholds, to choose a threshold.
 
     Measure the loss on a validation set, not on the examples for training or for the final test.
 
     Parameters
     ----------
     tree : pytree
-        As for `neg_kl`.
+        See `neg_kl`.
     measure : callable
         ``measure(prune(tree, threshold))`` returns the loss, a number.
     thresholds : sequence of float, optional
-        Thresholds on log alpha, by default from -4 to 8 in steps of 0.5.
+        Thresholds on log alpha. The default is -4 to 8 in steps of 0.5.
 
     Returns
     -------
     ThresholdCurve
-        With ``choose(tolerance)`` and ``plot(path)``.
+        The losses. Its methods are ``choose(tolerance)`` and ``plot(path)``.
 
     Raises
     ------
     TypeError
-        As for `sparsity`, and if `measure` is not a function that returns a number, or `thresholds`
-        is not a sequence of numbers.
+        For the reasons in `sparsity`, if `measure` is not a function that returns a number, or if
+        `thresholds` is not a sequence of numbers.
     ValueError
-        As for `sparsity`, and if `thresholds` is empty or holds NaN.
+        For the reasons in `sparsity`, and if `thresholds` is empty or holds NaN.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def _kept(node: Normal | Dropout, threshold: float) -> Array:
 
 
 def _pruned(node: Normal | Dropout, kept: Array) -> Normal | Dropout:
-    """Set weights that are not kept to 0. Leaves keep their type, such as ``flax.nnx.Param``."""
+    """Set weights that are not kept to 0. A leaf keeps its type, such as ``flax.nnx.Param``."""
 
     def zero(leaf: Any) -> Any:
         return jnp.where(kept, leaf, jnp.zeros((), leaf.dtype))

@@ -20,22 +20,22 @@ Array = Any
 def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     """-KL(q || p) of all weights in a tree from the log-uniform prior: *maximise* it (ELBO sign).
 
-    The sum of ``neg_kl_normal(mu, log_sigma2)`` over the `Normal` nodes of the tree, and of
-    ``neg_kl(log_alpha)`` over the `Dropout` nodes, with the functions of `logunif_kl.jax`. A shared
-    alpha counts once for each weight that has it. Other leaves, such as biases, do not count.
+    The result is the sum of ``neg_kl_normal(mu, log_sigma2)`` over all `Normal` nodes and of
+    ``neg_kl(log_alpha)`` over all `Dropout` nodes, as in `logunif_kl.jax`. A shared alpha counts
+    once for each weight that uses it. Other leaves, such as biases, do not count.
 
     Parameters
     ----------
     tree : pytree
         Parameters, one posterior, or a model that is a pytree, such as an Equinox module. In a
-        Flax NNX module a posterior must be ``nnx.data(jax.tree.map(nnx.Param, posterior))``, since
-        Flax does not train bare arrays. A node that occurs twice counts twice.
+        Flax NNX module, store a posterior as ``nnx.data(jax.tree.map(nnx.Param, posterior))``,
+        because Flax does not train bare arrays. A node that occurs twice counts twice.
     of : {"weights", "scales"}, optional
         Which KL to return. By default the KL of the weights for independent noise, and of the
         scales s_i for correlated noise (Kingma et al. 2015, section 3.3).
     penalty : str or Fit, optional
         ``"exact"``, the name of a method in `logunif_kl.methods.METHODS` that has a gradient, or a
-        `logunif_kl.fitting.Fit`. An approximation keeps its own constant, as for ``zero_at=inf``.
+        `logunif_kl.fitting.Fit`. Approximations have the constant of ``zero_at=inf``.
 
     Returns
     -------
@@ -45,15 +45,15 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     Raises
     ------
     ValueError
-        If there is no posterior in the tree, if there is no such `penalty` or it has no gradient,
-        if the shapes of a posterior do not agree, or if `of` does not fit the noise. With
+        If there is no posterior in the tree, if `penalty` is unknown or has no gradient, if the
+        shapes of a posterior do not agree, or if `of` does not fit the noise. With
         correlated noise the KL of the weights is infinite (Hron et al. 2017, section 3).
     TypeError
         If the parameters of a posterior, or `penalty`, have a wrong type.
 
     See Also
     --------
-    kl : the same with the other sign, to be added to a loss.
+    kl : the negative of this function, to be added to a loss.
     named_kl : KL of each posterior, by name.
     elbo : the bound from -KL and the likelihood of a minibatch.
 
@@ -80,7 +80,7 @@ def kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     Parameters
     ----------
     tree, of, penalty
-        As for `neg_kl`.
+        See `neg_kl`.
 
     Returns
     -------
@@ -103,13 +103,13 @@ def named_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> dic
     Parameters
     ----------
     tree, of, penalty
-        As for `neg_kl`.
+        See `neg_kl`.
 
     Returns
     -------
     dict of str to jax.Array
-        KL of each posterior, by its path in the tree, such as ``"layers.0.weight"``. The path of a
-        tree that is itself a posterior is the empty string.
+        KL of each posterior, by its path in the tree, such as ``"layers.0.weight"``. If the tree
+        itself is a posterior, its path is the empty string.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def named_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> dic
 
 
 def posteriors(tree: Any) -> list[tuple[str, Normal | Dropout]]:
-    """Return the posteriors in a tree, each with its path joined by dots, else raise ValueError."""
+    """Return each posterior with its dotted path. Raise ValueError if the tree has no posterior."""
     found = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_posterior)[0]
     named = [
         (jax.tree_util.keystr(path, simple=True, separator="."), node)
@@ -147,7 +147,7 @@ def _neg_kl(node: Normal | Dropout, of: str | None, penalty: Any) -> Array:
     mean, spread = node._checked()
     _check_of(node, of)
     if isinstance(node, Normal):
-        # A pruned weight counts 0. An approximation may be infinite there.
+        # A pruned weight adds 0, although an approximation may be infinite for it.
         pruned = (mean == 0) & (spread <= jnp.asarray(SILENT, spread.dtype))
         mean, spread = jnp.where(pruned, 1, mean), jnp.where(pruned, 0, spread)
         found = of_normal(penalty)(widened(mean), widened(spread))

@@ -154,8 +154,8 @@ nn.conv(IMAGE[0], KERNEL, feature_group_count=2)
     ValueError: x of shape (2, 5, 5) and a kernel of shape (2, 1, 3, 3) must have the same three or
     more axes: pass x[None] for one example
 nn.conv(IMAGE, KERNEL)
-    ValueError: x has 2 channels and the kernel 2 outputs, but 1 groups of 1 channels need 1 and a
-    multiple of 1: change one
+    ValueError: x has 2 channels and the kernel 2 outputs, but 1 groups of 1 channels need 1
+    channels and a multiple of 1 outputs: change one
 nn.conv(IMAGE, KERNEL, feature_group_count=2.0)
     ValueError: feature_group_count must be a positive integer, but 2.0 was given: pass 1 for the
     usual case
@@ -213,7 +213,7 @@ nn.bernoulli_log_likelihood(jnp.zeros((2, 1)), jnp.array([[-1.0], [1.0]]))
     ValueError: targets hold numbers from -1 to 1, not from 0 to 1: pass (targets + 1)/2 for labels
     of -1 and 1
 nn.bernoulli_log_likelihood(jnp.zeros(2), jnp.array([1.0, jnp.nan]))
-    ValueError: targets hold NaN: leave out the examples without one
+    ValueError: targets hold NaN: leave out the examples without a target
 nn.bernoulli_log_likelihood(jnp.array(0.0), jnp.array(0.0))
     ValueError: targets has shape (), but (minibatch,) is needed: reshape it
 nn.elbo(jnp.ones(11), jnp.array(-1.0), 10)

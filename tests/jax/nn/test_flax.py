@@ -65,8 +65,8 @@ def test_the_kl_has_the_names_of_the_module(layer):
 def test_one_parameter_that_holds_a_posterior(kind):
     weight = nnx.Param(kind.from_mean(jnp.ones((4, 3))))
     sentence = (
-        f"weight must be a posterior of parameters, but flax.Param of a {kind.__name__} was "
-        r"given: pass jax.tree.map\(nnx.Param, posterior\)"
+        "weight must be a posterior that holds parameters, but a flax.Param that holds a "
+        rf"{kind.__name__} was given: pass jax.tree.map\(nnx.Param, posterior\)"
     )
     with pytest.raises(TypeError, match=f"^{sentence}$"):
         nn.dense(X, weight)
