@@ -1,4 +1,4 @@
-"""The gradient by Dawson's function, as SciPy computes it.
+"""The gradient of -KL, from SciPy's implementation of Dawson's function.
 
     d(-KL)/d log alpha = u F'(u) = sqrt(u) D(sqrt(u))                               (Hron's Eq. 3)
 
@@ -43,7 +43,7 @@ def _slope(xp: Any, x: Any) -> Any:
 
 
 def _near(u: np.ndarray) -> np.ndarray:
-    """D(s)/s for small s = sqrt(u)."""
+    """Return D(s)/s for small s = sqrt(u)."""
     result = np.ones_like(u)
     for k in range(_TERMS, 0, -1):
         result = 1.0 - 2.0 * u / (2 * k + 1) * result
@@ -92,7 +92,7 @@ def _no_value(log_alpha: Any) -> Any:
     raise TypeError("dawson gives the gradient of -KL only: take another method for the value")
 
 
-# METHODS holds methods with a value only; ``logunif-kl validate`` checks this gradient.
+# METHODS leaves this method out: it has no value. ``logunif-kl validate`` checks the gradient.
 DAWSON = Method(
     name="dawson",
     function=_no_value,

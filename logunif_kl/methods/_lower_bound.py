@@ -20,7 +20,7 @@ LOG_ALPHA_STAR = math.log(ALPHA_STAR)
 
 
 def _value(xp: Any, x: Any) -> Any:
-    # the limit of the exact value - 1/2 log(alpha) as alpha -> 0
+    # the exact value minus 1/2 log(alpha) tends to -HALF_GAMMA_LOG_2 as alpha -> 0
     return 0.5 * x - HALF_GAMMA_LOG_2
 
 

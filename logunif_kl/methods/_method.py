@@ -14,12 +14,12 @@ Kind = Literal["closed form", "numerical", "statistical"]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A closed interval of log alpha. Its infinite ends stand for limits.
+    """A closed interval of log alpha. An infinite end stands for the limit there.
 
     Attributes
     ----------
     name : str
-        A name to be shown, such as ``"alpha in (0, 1]"``.
+        A name for display, such as ``"alpha in (0, 1]"``.
     low, high : float
         The ends.
     """
@@ -39,7 +39,7 @@ class Interval:
         return self.low <= log_alpha <= self.high
 
 
-#: The interval where every closed form is measured, whatever its own domain.
+#: Every closed form is measured on this interval, whatever its own domain.
 WIDE = Interval("log_alpha in [-10, 10]", -10.0, 10.0)
 
 
@@ -56,9 +56,9 @@ class Declared:
     interval : Interval
         Where the bounds hold.
     value : float
-        Worst error of -KL, under every convention. The error is absolute for a closed form and
-        relative to max(1, |-KL|) for a numerical method. For a statistical method it is the largest
-        standard error with the default number of samples.
+        Worst error of -KL, for every `zero_at` or `log_c`. The error is absolute for a closed form
+        and relative to max(1, |-KL|) for a numerical method. For a statistical method it is the
+        largest standard error with the default number of samples.
     value_best_constant : float, optional
         Worst absolute error of -KL after adding the constant that minimises it; closed forms only.
     gradient : float, optional
@@ -87,7 +87,7 @@ class Method:
     formula : str
         The formula in plain text.
     equation : str
-        The equation's place in the paper.
+        Where the formula stands in the paper, such as ``"Eq. 14"``.
     citation : str
         The paper.
     claims : tuple of Declared
