@@ -23,8 +23,8 @@ from ._tables import text
 class Fit:
     """A fitted formula for -KL, which `fit_polynomial` or `fit_sigmoid` returns.
 
-    A `Fit` is immutable, comparable and hashable. An invalid field raises `ValueError`. With x =
-    log alpha the formula is, for ``zero_at=inf``::
+    A `Fit` is immutable, comparable and hashable. An invalid field raises `ValueError`.
+    With x = log alpha the formula is, for ``zero_at=inf``::
 
         polynomial:  constant + x/2 + c1 alpha + ... + cn alpha^n
         sigmoid:     sum_i k1_i sigmoid(k2_i + k3_i x) - 1/2 log(1 + 1/alpha) - sum_i k1_i

@@ -50,8 +50,8 @@ def fit_polynomial(
     norm : {"minimax", "least_squares"}
         Minimise the largest error, by Remez's exchange, or the mean square.
     grid : {"log", "linear", "dropout_rate"}
-        The variable in which the mean square is uniform: log alpha, alpha, or p = alpha/(1 +
-        alpha). A minimax fit does not depend on `grid`.
+        The variable in which the mean square is uniform: log alpha, alpha, or
+        p = alpha/(1 + alpha). A minimax fit does not depend on `grid`.
     free_constant : bool, default True
         Whether to fit the constant. If not, it is -(gamma + log 2)/2, which makes the formula exact
         as alpha -> 0.

@@ -70,8 +70,8 @@ def fit_sigmoid(
     -----
     The best single sigmoid, with constants near (0.63021, 1.86874, 1.49788), has a worst error of
     4.97e-3. The published constants have 9.37e-3. Four extrema of alternating sign prove a local
-    optimum. With several terms, a better fit than the one found may exist. The search excludes sum
-    |k1| > 4, because terms that nearly cancel lose digits.
+    optimum. With several terms, a better fit than the one found may exist. The search excludes
+    sum |k1| > 4, because terms that nearly cancel lose digits.
 
     References
     ----------

@@ -105,9 +105,9 @@ def monte_carlo(
     log alpha are not independent. Below log alpha = -11 the rounding of double precision, about
     1e-15, dominates the standard error.
 
-    Compared with a plain average of equally many samples, the variance is divided by 68 at log
-    alpha = -1, 180 at 2, 6e3 at -2.5 and 2e13 at -8 (``"plain"``), and by 3e7 or more with 65,536
-    samples of ``"qmc"``.
+    Compared with a plain average of equally many samples, the variance is divided by 68
+    at log alpha = -1, 180 at 2, 6e3 at -2.5 and 2e13 at -8 (``"plain"``), and by 3e7 or more with
+    65,536 samples of ``"qmc"``.
 
     References
     ----------

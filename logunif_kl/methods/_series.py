@@ -114,10 +114,10 @@ def series(
 
     Notes
     -----
-    The sum has about 19 sqrt(u) + 30 terms for u from 0 to 2^17, at most 6,886 at log_alpha =
-    -12.48. Below that log_alpha the expansion of the expectation in 1/u replaces the sum. It is
-    exact to double precision there, even for u beyond the range of a double. With `dps` the sum
-    ends where a term falls below the last digit.
+    The sum has about 19 sqrt(u) + 30 terms for u from 0 to 2^17, at most 6,886 at
+    log_alpha = -12.48. Below that log_alpha the expansion of the expectation in 1/u replaces the
+    sum. It is exact to double precision there, even for u beyond the range of a double. With `dps`
+    the sum ends where a term falls below the last digit.
 
     Worst error 1.0e-15 relative to max(1, abs(-KL)). With the default constant the error is
     relative to -KL itself as alpha -> inf. Arrays of other namespaces are converted to NumPy on the

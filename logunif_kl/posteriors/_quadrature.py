@@ -4,10 +4,10 @@ H(q) and E log|w| may both be infinite while their difference is finite. Example
 tails, and a density so steep at 0 that E log|w| = -inf. One integral therefore computes the
 difference, with the integrand -q log(q |w|).
 
-**Mapping.** Here w = loc + scale z. Special points are the ends of the support, the zero of w, z =
-0, the median and the caller's points. On either side of a special point s, z = s +- exp(t). Powers
-and logarithms at s, and power tails, become exponential decay in t. Each z belongs to its nearest
-special point, and its distance from that point has no rounding error.
+**Mapping.** Here w = loc + scale z. Special points are the ends of the support, the zero of w,
+z = 0, the median and the caller's points. On either side of a special point s, z = s +- exp(t).
+Powers and logarithms at s, and power tails, become exponential decay in t. Each z belongs to its
+nearest special point, and its distance from that point has no rounding error.
 
 **Panels.** In t the panels end at quantiles. Beyond the outermost quantiles the widths double from
 panel to panel, until the integral is negligible or the range of float64 ends. QUADPACK
@@ -169,8 +169,7 @@ def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Si
 
 
 def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """Return entropy, error bound and mass of both sides. Extrapolation cannot raise mass above
-    1."""
+    """Return the total entropy, error bound and mass (at most 1 after extrapolation)."""
     entropy = sides[0].entropy + sides[1].entropy
     mass = sides[0].mass + sides[1].mass
     missed = abs(1.0 - mass)

@@ -1,7 +1,7 @@
-"""Read one real number of any Python type exactly, as mpmath's raw floats.
+"""Read one real number of any Python type, without rounding, as mpmath's raw floats.
 
 A raw float is the tuple ``(sign, mantissa, exponent, bits)`` that mpmath's low-level functions
-take. These functions need no context, so the caller's precision never changes. Exponents are
+take. These functions do not use a context, so the caller's precision never changes. Exponents are
 integers of any size, so exp(-1e308) neither overflows nor underflows.
 """
 
@@ -24,21 +24,21 @@ Raw = Any
 
 @dataclass(frozen=True)
 class Number:
-    """A number that can be evaluated to any number of bits; exact if it is binary."""
+    """A number that can be evaluated to any number of bits. A binary number is `exact`."""
 
     exact: bool
     at: Callable[[int], Raw]
 
     def __call__(self, wp: int) -> Raw:
-        """Return the number, within a relative 2**-wp if it is not exact."""
+        """Return the number, rounded to a relative error of 2**-wp if it is not exact."""
         return self.at(wp)
 
 
 MAX_LOG_BITS = 1 << 12
-"""The most bits before the point of an argument of exp, which takes as many more."""
+"""The most bits that the argument of exp may have before its point. exp needs as many more bits."""
 
 MAX_DPS = 20_000
-"""The most decimal digits. With so many, u = 1e43429, which has the longest sums, takes minutes."""
+"""The most decimal digits. At this number, the u with the longest sums, 1e43429, takes minutes."""
 
 
 def read(value: object, name: str) -> Number:
@@ -68,7 +68,7 @@ def read(value: object, name: str) -> Number:
 
 
 def _scalar(value: Any, name: str) -> Number:
-    if hasattr(value, "as_integer_ratio"):  # includes numpy.longdouble
+    if hasattr(value, "as_integer_ratio"):  # such as numpy.longdouble
         if not isfinite(value):
             return _exactly(libmp.from_float(float(value)))
         return _ratio(*value.as_integer_ratio())
@@ -116,7 +116,7 @@ def digits(dps: object, most: int = MAX_DPS) -> int:
 
 
 def magnitude(raw: Raw) -> int:
-    """Return m with 2**(m-1) <= abs(raw) < 2**m, for a number neither zero nor special."""
+    """Return m with 2**(m-1) <= abs(raw) < 2**m, for a number that is finite and not 0."""
     return int(raw[2] + raw[3])
 
 
