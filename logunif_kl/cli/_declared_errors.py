@@ -30,9 +30,9 @@ from ..methods import Declared, Interval, Method, measure
 from ..methods._method import EVERYWHERE
 
 SEED = 20260101
-GRID, RANDOM = 1201, 400  # number of points for a numerical method
+GRID, RANDOM = 1201, 400  # numbers of grid points and of random points for a numerical method
 FAR = 700.0  # for larger |log_alpha|, u = exp(-log_alpha)/2 leaves the range of a double
-CORE = 40.0  # half of the points lie within +- this
+CORE = 40.0  # most of the points lie in [-CORE, CORE]
 REPLICATES = 60
 STATISTICAL_POINTS = 13
 # The probability that a run rejects correct standard errors, whatever the number of points.
@@ -125,7 +125,7 @@ EXACT = Method(
 
 
 def check_exact(points: int = 60) -> Checked:
-    """Compare the exact functions of double precision with the reference."""
+    """Compare the exact functions, in double precision, with `logunif_kl.reference`."""
     import mpmath
 
     from .. import reference
@@ -202,7 +202,7 @@ def _statistical(method: Method, declared: Declared) -> Checked:
     mean_squares = np.mean(((estimates - exact) / errors) ** 2, axis=0)
     tail = FALSE_ALARM / (2 * x.size)
     low, high = (float(chi2.ppf(p, REPLICATES)) / REPLICATES for p in (tail, 1.0 - tail))
-    # Take the score farthest from 1, relative to the range that chance allows on its side.
+    # Find the mean square farthest from 1, relative to the distance that chance allows.
     distance = np.where(
         mean_squares > 1.0, (mean_squares - 1.0) / (high - 1.0), (1.0 - mean_squares) / (1.0 - low)
     )

@@ -43,7 +43,7 @@ class _Version(argparse.Action):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser of the whole command line; each command adds its own part."""
+    """Build the parser for all commands. Each command adds its own subparser."""
     parser = _Parser(
         prog=PROGRAM,
         description="The exact KL divergence from a Gaussian to the log-uniform prior, "

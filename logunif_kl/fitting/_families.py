@@ -1,4 +1,4 @@
-"""The two families of formulae, with their derivatives in log alpha and in the parameters.
+"""The two families of formulae, and their derivatives in log alpha and in their parameters.
 
 `PolynomialFamily` is Kingma's formula: 1/2 log alpha plus a polynomial in alpha. Its parameters are
 the coefficients of alpha T_j(t), where T_j are Chebyshev's polynomials and t is alpha mapped to
@@ -47,13 +47,13 @@ class PolynomialFamily:
         return np.asarray(0.5 + self.slope_jacobian(p, x) @ p)
 
     def value_jacobian(self, p: Array, x: Array) -> Array:
-        """Evaluate the basis: 1 if the constant is free, then alpha T_j(t)."""
+        """Return the basis functions at x: 1 if the constant is free, then alpha T_j(t)."""
         alpha = np.exp(x)
         columns = alpha[:, None] * chebyshev.chebvander(self._t(alpha), self.degree - 1)
         return np.column_stack([np.ones_like(x), columns]) if self.free else columns
 
     def slope_jacobian(self, p: Array, x: Array) -> Array:
-        """Differentiate the basis: alpha T_j(t) + alpha^2 T_j'(t) dt/dalpha."""
+        """Return derivatives of the basis in x: alpha T_j(t) + alpha^2 T_j'(t) dt/dalpha."""
         alpha = np.exp(x)
         t, n = self._t(alpha), self.degree
         columns = alpha[:, None] * chebyshev.chebvander(t, n - 1)

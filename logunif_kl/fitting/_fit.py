@@ -36,8 +36,8 @@ class Fit:
     coefficients : tuple of float
         (c1, ..., cn), or (k1, k2, k3) of each term in turn.
     constant : float
-        The constant of a polynomial for ``zero_at=inf``; 0 for sigmoids, whose value vanishes as
-        alpha -> inf.
+        The constant of a polynomial for ``zero_at=inf``. For sigmoids it is 0, because they vanish
+        as alpha -> inf.
     log_alpha_range : tuple of float
         The range of the fit.
     norm, target, grid : str
@@ -139,13 +139,13 @@ class Fit:
         Returns
         -------
         array or scalar
-            Of the shape, floating type and library of `log_alpha`; a tensor or JAX array can be
-            differentiated.
+            Of the shape, floating type and library of `log_alpha`. For PyTorch and JAX, the result
+            can be differentiated.
 
         Raises
         ------
         TypeError, ValueError
-            As for `logunif_kl.neg_kl`.
+            The same as for `logunif_kl.neg_kl`.
         """
         return call(self._formula, "value", log_alpha, additive_constant(zero_at, log_c))
 
@@ -238,7 +238,7 @@ class Fit:
         )
 
     def errors(self, log_alpha_range: tuple[float, float]) -> Errors:
-        """Measure the errors over any other range of log alpha.
+        """Measure the errors over another range of log alpha.
 
         Parameters
         ----------

@@ -70,7 +70,7 @@ def ladder(
     norm: str = "minimax",
     progress: Callable[[Any], Any] | None = None,
 ) -> tuple[Rung, ...]:
-    """Find the least errors of value and gradient for 1, 2, 3, ... terms.
+    """Find the smallest worst errors of value and gradient for 1, 2, 3, ... terms.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def ladder(
     family : {"sigmoid", "polynomial"}
         Sums of sigmoids for every alpha, or polynomials over alpha in [0.05, 1].
     norm : {"minimax", "least_squares"}
-        As for `fit_sigmoid`.
+        The same as for `fit_sigmoid`.
     progress : callable, optional
         ``progress(steps)`` must yield each of the steps, for example with a progress bar.
 

@@ -48,7 +48,7 @@ def fit_polynomial(
     alpha_range : pair of float, default (0.05, 1)
         The range of alpha, a ratio of variances. The range may begin at 0 and must be finite.
     norm : {"minimax", "least_squares"}
-        Minimise the largest error, by Remez's exchange, or the mean square.
+        Minimise the largest error (by Remez's exchange) or the mean square error.
     grid : {"log", "linear", "dropout_rate"}
         The variable in which the mean square is uniform: log alpha, alpha, or
         p = alpha/(1 + alpha). A minimax fit does not depend on `grid`.

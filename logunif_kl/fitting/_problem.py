@@ -46,7 +46,7 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class Quantity:
-    """The error of the value or of the gradient, times its weight."""
+    """The weighted error of the value or of the gradient of a `Family`."""
 
     name: str
     family: Family

@@ -54,7 +54,7 @@ def fit_sigmoid(
         Constrain sum k1 to (gamma + log 2)/2, so that the value is exact as alpha -> 0. (As
         alpha -> inf it is always exact.)
     weight, target
-        As for `fit_polynomial`.
+        The same as for `fit_polynomial`.
 
     Returns
     -------

@@ -3,7 +3,7 @@
 The family is not linear in its constants, so there are several local optima. The search begins at
 fixed starts (from an additive recurrence, not from random numbers) and at the best least-squares
 solutions. It keeps the best result, which need not be the global optimum. `minimise_by_slsqp`
-minimises h subject to |error(x_i)| <= h at points x_i by sequential quadratic programming, and adds
+minimises h subject to |error(x_i)| <= h at points x_i, by sequential quadratic programming. It adds
 the extrema of each solution to the points. SLSQP uses second-order information. It is needed
 because the best fit of two sigmoids has fewer extrema than constants. If there are (parameters + 1)
 extrema, `_exchange` then refines the result to rounding error.

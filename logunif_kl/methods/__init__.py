@@ -1,4 +1,4 @@
-"""Every published method for -KL, measured against the exact value.
+"""The published methods to compute -KL, with their errors against the exact value.
 
 Every method has the signature of `logunif_kl.neg_kl`,
 ``method(log_alpha, *, zero_at=inf, log_c=None)``, and a gradient ``method_grad(log_alpha)``.
@@ -46,5 +46,5 @@ _EVERY = (KINGMA, MOLCHANOV, LOWER_BOUND, SERIES, KUMMER, QUADRATURE, MONTE_CARL
 #: The old name of `Declared`, from version 0.1.0.
 Claim = Declared
 
-#: Every method by name: first the closed forms, then the numerical methods, then sampling.
+#: A dict from names to methods: closed forms first, then numerical methods, then sampling.
 METHODS: dict[str, Method] = {method.name: method for method in _EVERY}

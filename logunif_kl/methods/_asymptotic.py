@@ -47,7 +47,7 @@ class Expansion:
         return _horner(self._slope, self._over(xp, x))
 
     def _over(self, xp: Any, x: Any) -> Any:
-        """Return 1/u = 2 exp(x), with u replaced by the least u if it is smaller."""
+        """Return 1/u = 2 exp(x), but at most 1/`smallest`."""
         return 2.0 * xp.exp(xp.minimum(x, xp.full_like(x, -math.log(2.0 * self.smallest))))
 
 

@@ -6,12 +6,11 @@ With r = alpha^(-1/2), z ~ N(0, 1) and phi the normal density,
 
 and E log|z| = -(gamma + log 2)/2. These control variates are subtracted from log|z + r|:
 
-- The singularity. With t = z + r, d = min(1, 1/r) and q = (t/d)^2, let
-  h_r = 1/2 (log q + (1 - q) + (1 - q)^2/2) exp(t^2/2 - t r) for q < 1, and 0 elsewhere. It has two
-  continuous derivatives at q = 1, and log|t| - h_r is bounded. The exponential cancels the
-  variation of the density near -r, so the mean of h_r is -16/15 d phi(r). (With a wider window the
-  exponential would magnify rare samples. With a kink at q = 1, most samples would miss the kink
-  where r is small.)
+- The singularity. With t = z + r, d = min(1, 1/r) and q = (t/d)^2, let h_r = 1/2 (log q + (1 - q) +
+  (1 - q)^2/2) exp(t^2/2 - t r) for q < 1, and 0 elsewhere. It has two continuous derivatives at q =
+  1, and log|t| - h_r is bounded. The exponential cancels the variation of the density near -r, so
+  the mean of h_r is -16/15 d phi(r). (A wider window would let the exponential magnify rare
+  samples. A kink at q = 1 would be missed by most samples where r is small.)
 - log|z| - h_0, which has no singularity. Where r is small, it is strongly correlated with the
   integrand.
 - The Hermite polynomials He_0 to He_4 of z. A regression over 256 equally probable z gives the
@@ -48,11 +47,11 @@ SPREAD = 2.0
 #: Below this log alpha, 1 + alpha^(1/2) is 1 in double precision; alpha^(-1/2) is still finite.
 LEAST_LOG_ALPHA = -1400.0
 
-_FAR = 6.0  # r above which the Taylor polynomial takes over
+_FAR = 6.0  # above this r, only the Taylor polynomial is subtracted
 _PHI_0 = 1.0 / math.sqrt(2.0 * math.pi)
 _SINGULAR = 16.0 / 15.0  # -E h_r / (d phi(r))
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
-_CHUNK = 256  # elements of log alpha in one regression
+_CHUNK = 256  # the number of log alpha in one regression
 
 
 class Controls(NamedTuple):
@@ -158,7 +157,7 @@ class Integrand:
 
 
 def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray:
-    """Regress log|z + r| - h_r on the control variates; return (k, 6), zero except at `rows`."""
+    """Regress log|z + r| - h_r on the control variates. Return (k, 6), with 0 outside `rows`."""
     z, (variates, weight) = _NODES, _AT_NODES
     if gradient:
         weight = weight * z
@@ -176,7 +175,7 @@ def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray
 
 def _far(t: np.ndarray, controlled: bool) -> np.ndarray:
     """Return log|1 + t| to relative precision, minus its Taylor polynomial if `controlled`."""
-    # log1p is used above -1/2 only; clip its argument there to avoid the singularity
+    # log1p is used for t > -1/2 only, so clip its argument to avoid the singularity at -1
     out = np.where(t > -0.5, np.log1p(np.maximum(t, -0.5)), _log(1.0 + t))
     if controlled:
         out -= t * (1.0 - t * (1 / 2 - t * (1 / 3 - t / 4)))

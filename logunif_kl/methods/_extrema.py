@@ -49,7 +49,7 @@ class Extremum:
 
 
 def finite(low: float, high: float, horizon: float = HORIZON) -> tuple[float, float]:
-    """Replace infinite ends by `horizon`."""
+    """Return the ends, with -inf replaced by -`horizon` and inf by `horizon`."""
     return (-horizon if math.isinf(low) else low), (horizon if math.isinf(high) else high)
 
 
@@ -66,7 +66,7 @@ def local_extrema(error: Error, grid: Array) -> tuple[Array, Array]:
 
 
 def worst(error: Error, grid: Array, low: float, high: float, quantity: str) -> Extremum:
-    """Find the largest magnitude of an error from `low` to `high`, which may be infinite."""
+    """Find where an error is largest in magnitude, from `low` to `high`, which may be infinite."""
     x, found = local_extrema(error, grid)
     i = int(np.argmax(np.abs(found)))
     ends = np.abs(error(grid[[0, -1]]))

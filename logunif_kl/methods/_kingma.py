@@ -57,12 +57,12 @@ def kingma(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     Parameters
     ----------
     log_alpha, zero_at, log_c
-        As for `logunif_kl.neg_kl`.
+        The same as for `logunif_kl.neg_kl`.
 
     Returns
     -------
     array or scalar
-        As for `logunif_kl.neg_kl`.
+        The same as for `logunif_kl.neg_kl`.
 
     Notes
     -----

@@ -6,17 +6,17 @@ Here u = 1/(2 alpha). The series of M alternates, and differentiating each term 
 
     F(u) = -1/2 sum_(k>=1) (-u)^k/(k (1/2)_k).
 
-Its terms reach e^u, so they cancel: at u = 20 (log_alpha = -3.7) eight digits are lost, at u = 40
-all of them. With ``dps=`` this series is summed with correspondingly more digits. In double
+Its terms reach e^u and cancel. At u = 20 (log_alpha = -3.7) eight digits are lost, and at u = 40
+all digits. With ``dps=`` this series is summed with as many extra digits as it loses. In double
 precision it is first transformed by M(a; b; -u) = e^-u M(b - a; b; u), whose terms and their
 derivatives are positive:
 
     F(u) = u e^-u sum_k u^k/k! g_k,    g_k = 1/(2k + 2) sum_(j=0..k) 2/(2j + 1)
 
-These are the terms of Eq. 1, so Kummer's transformation turns Eq. 2 into Eq. 1. For u below 40 the
-sum is a polynomial of degree 112. Above 40 the derivative of Kummer's expansion for large arguments
-is exact to double precision. The method needs only elementwise arithmetic, without table look-ups
-or loops over elements, so any array namespace can compute it.
+These are the terms of Eq. 1, so Kummer's transformation turns Eq. 2 into Eq. 1. For u below 40, 113
+terms of the sum suffice. Above 40 the derivative of Kummer's expansion for large arguments is exact
+to double precision. The method needs only elementwise arithmetic, without table look-ups or loops
+over elements, so any array namespace can compute it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ._operation import operation, value
 
 #: From this u on, use the expansion for large arguments.
 SWITCH = 40.0
-# P(K >= 113) is below e^-40 for K ~ Poisson(40).
+# Enough terms: P(K >= 113) is below e^-40 for K ~ Poisson(40).
 _TERMS = 113
 # Use a power of 2, so that u/32 is exact. The sum would multiply its relative error by up to 40.
 _SCALE = 32
@@ -97,12 +97,12 @@ def kummer(
     Parameters
     ----------
     log_alpha, zero_at, log_c, dps
-        As for `series`, which raises the same errors.
+        The same as for `series`, which raises the same errors.
 
     Returns
     -------
     array or scalar
-        As for `series`.
+        The same as for `series`.
 
     Notes
     -----
@@ -151,12 +151,13 @@ def kummer_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     Parameters
     ----------
     log_alpha, dps
-        As for `series`.
+        The same as for `series`.
 
     Returns
     -------
     array or scalar
-        As for `series`. It is 1/2 at -inf and 0 at inf. Worst relative error: 2.0e-15, or 10**-dps.
+        The same as for `series`; 1/2 at -inf and 0 at inf. The relative error is below 2.0e-15, or
+        10**-dps.
 
     References
     ----------

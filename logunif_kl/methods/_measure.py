@@ -1,4 +1,4 @@
-"""Measure how far a method is from the exact value and gradient, and where."""
+"""Measure the largest errors of a method's value and gradient, and where they occur."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ WIDE = Interval("log_alpha in [-10, 10]", -10.0, 10.0)
 class Declared:
     """The worst errors that a method declares over one interval.
 
-    Each figure is an upper bound. For a closed form it is the result of
-    `logunif_kl.methods.measure`, rounded up to three significant digits. For a numerical method it
+    Each figure is an upper bound. For a closed form, the bound is the result of
+    `logunif_kl.methods.measure`, rounded up to three significant digits. For a numerical method, it
     bounds the rounding errors of double precision.
 
     Attributes
@@ -62,7 +62,7 @@ class Declared:
     value_best_constant : float, optional
         Worst absolute error of -KL after adding the constant that minimises it; closed forms only.
     gradient : float, optional
-        Worst relative error of d(-KL)/d log alpha; None where the method has no gradient.
+        Worst relative error of d(-KL)/d log alpha; None if the method has no gradient.
     """
 
     interval: Interval
@@ -91,8 +91,8 @@ class Method:
     citation : str
         The paper.
     claims : tuple of Declared
-        Worst errors: first over the valid domain, then over any other range that the paper names.
-        For a closed form the last entry is over log_alpha in [-10, 10].
+        The declared worst errors: first for the valid domain, then for other ranges that the paper
+        names. The last entry of a closed form is for log_alpha in [-10, 10].
     constant : str
         How the formula's additive constant is chosen, if the paper leaves it open.
     outside : str

@@ -1,8 +1,8 @@
 """Molchanov's sigmoid: the approximation that most implementations use, for every alpha.
 
-The exact -KL is -1/2 log(1 + 1/alpha) minus a bounded remainder that rises from 0 to (gamma + log
-2)/2 = 0.63518 as alpha falls. Molchanov, Ashukha and Vetrov fit the remainder by one sigmoid in log
-alpha, whose height k1 = 0.63576 approximates that limit.
+The exact -KL is -1/2 log(1 + 1/alpha) minus a bounded remainder. As alpha falls, the remainder
+rises from 0 to (gamma + log 2)/2 = 0.63518. Molchanov, Ashukha and Vetrov fit the remainder by one
+sigmoid in log alpha, with the height k1 = 0.63576.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def molchanov(
     Parameters
     ----------
     log_alpha, zero_at, log_c
-        As for `logunif_kl.neg_kl`. The formula's own constant, -k1, makes it vanish as
+        The same as for `logunif_kl.neg_kl`. With its own constant, -k1, the formula vanishes as
         alpha -> inf, as the exact value does.
 
     Returns
     -------
     array or scalar
-        As for `logunif_kl.neg_kl`.
+        The same as for `logunif_kl.neg_kl`.
 
     Notes
     -----

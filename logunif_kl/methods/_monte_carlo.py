@@ -66,8 +66,8 @@ def monte_carlo(
         ``"qmc"``; without variance reduction, 512, or 2048 for ``"antithetic"``. With fewer, the
         standard error would be too small. The memory used does not depend on it.
     rng : numpy.random.Generator, int or None, optional
-        As for `numpy.random.default_rng`. The same seed gives the same result; a generator is
-        advanced.
+        A generator, or a seed for `numpy.random.default_rng`. The same seed gives the same result.
+        A generator is advanced.
     scheme : {"plain", "antithetic", "qmc"}, optional
         Sample z independently; or in pairs of z and -z, with an even `n_samples`; or from 16 to 31
         independently scrambled Sobol sequences. Each sequence has a power of two points, and
@@ -151,12 +151,12 @@ def monte_carlo_grad(
     Parameters
     ----------
     log_alpha, n_samples, rng, scheme, variance_reduction, progress
-        As for `monte_carlo`, which raises the same errors.
+        The same as for `monte_carlo`, which raises the same errors.
 
     Returns
     -------
     estimate, standard_error : float64 array or scalar
-        As for `monte_carlo`; exactly 1/2 at -inf and 0 at inf.
+        The same as for `monte_carlo`. The estimate is exactly 1/2 at -inf and 0 at inf.
 
     References
     ----------

@@ -1,8 +1,8 @@
 """Turn a formula ``f(xp, x)`` into a function of any array that `logunif_kl.neg_kl` accepts.
 
 NumPy arrays are computed in blocks in float64, and rounded once to their own type. Arrays of an
-array-API namespace are computed in their own type. An overflow gives infinity, the right result
-here, without a warning.
+array-API namespace are computed in their own type. An overflow gives infinity without a warning,
+because infinity is the right result here.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Hron's Eq. 1 is an expectation under a Poisson law. Its terms u^k/k! reach e^u and its factor is
 e^-u, so either may overflow or underflow. The weights exp(k log u - u - log k!) are inaccurate,
 because numbers of size u log u cancel to a number of size 1: at u = 80,000 six of the sixteen
-digits are lost. Here the logarithms of the weights are sums over the ratios of neighbours,
+digits are lost. Here log w_k is a sum of log ratios of neighbouring weights,
 
     log w_k = log w_(k-1) + log(u/k) = log w_(k-1) + log1p((u - k)/k),
 
@@ -24,11 +24,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-#: -log of the probability outside the window at either end.
+#: Minus the log of the probability that the window may leave out at each end.
 NEGLIGIBLE = 45.0
 #: The largest u (log_alpha = -12.48). Its window has 6,886 terms.
 LARGEST = 2.0**17
-# The number of terms in a block: half a MiB for each of a few arrays of doubles.
+# The number of terms in a block. An array of as many doubles takes half a MiB.
 _BUDGET = 1 << 16
 _TINY = np.finfo(np.float64).smallest_subnormal
 
@@ -48,7 +48,7 @@ LAST = window(LARGEST)[1]
 
 
 def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
-    """Compute u E g(K), K ~ Poisson(u), for a one-dimensional float64 array of u in [0, `LARGEST`].
+    """Compute u E[g(K)], K ~ Poisson(u), for a 1-d float64 array of u in [0, `LARGEST`].
 
     ``g`` takes an int64 array of k in [0, `LAST`]. ``g`` is elementwise, positive and decreasing,
     with g(0) = 1 and g(k) >= 1/(2k + 1). The relative error is a few units in the last place, even
@@ -78,7 +78,7 @@ def _mean(u: np.ndarray, below: int, above: int, g: Weighted) -> np.ndarray:
     left = np.maximum(mode - np.arange(below + 1), 0)
     with np.errstate(divide="ignore"):
         up = np.exp(np.cumsum(np.log1p((u - right) / right), axis=1))
-        # w_(k-1)/w_k is k/u, which is 0 at k = 0: the weights of k < 0 are then 0.
+        # w_(k-1)/w_k = k/u is 0 at k = 0, so all weights with k < 0 are 0.
         down = np.exp(np.cumsum(np.log1p((left[:, :-1] - u) / u), axis=1))
     total = 1.0 + up.sum(axis=1) + down.sum(axis=1)
     weighted = (up * g(right)).sum(axis=1) + (down * g(left[:, 1:])).sum(axis=1)

@@ -4,10 +4,10 @@
 Two rules fold the integral at its singularity. They reach 15 digits with 160 nodes (tanh-sinh) or
 100 nodes (Gauss-Legendre); see `_quadrature_rules`.
 
-Gauss-Hermite quadrature, the usual choice for a normal density, is exact for polynomials only. For
-log|z + r| its sum is infinite where r is a node, and too small between the nodes. With n nodes the
-root mean square of the error over log alpha in [-10, 10] is 0.7/sqrt(n). The rule is included to
-show this, together with an error estimate.
+Gauss-Hermite quadrature, the usual choice for a normal density, is exact for polynomials only. Its
+sum of log|z + r| is infinite where r is a node, and too small where r is between nodes. With n
+nodes the root mean square of the error over log alpha in [-10, 10] is 0.7/sqrt(n). The rule is
+included to show this error. It also returns an error estimate.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def quadrature(
     Parameters
     ----------
     log_alpha, zero_at, log_c
-        As for `series`.
+        The same as for `series`.
     rule : {"tanh_sinh", "gauss_legendre", "gauss_hermite"}, optional
         The first two integrate over |z + r| > 0, and allow for the singularity at |z + r| = 0.
         ``"gauss_hermite"`` is the plain sum w_1 log|z_1 + r| + ... + w_n log|z_n + r|.
@@ -90,7 +90,8 @@ def quadrature(
     Returns
     -------
     value : array or scalar
-        As for `series`; infinite where a node of ``"gauss_hermite"`` is at the singularity.
+        The same as for `series`. Infinite where a node of ``"gauss_hermite"`` is at the
+        singularity.
     error : float64 array or scalar
         With ``return_error=True``: an upper bound of the error, including the rounding to the type
         of the value; 0 at infinite ``log_alpha``. The bound is always a NumPy array or scalar.
@@ -98,8 +99,8 @@ def quadrature(
     Raises
     ------
     TypeError, ValueError, OverflowError
-        As for `series`, and if `rule` is unknown, `n` is not an int in its range, or `dps` is given
-        together with another rule, with `n` or with ``return_error=True``.
+        The same as for `series`. Also if `rule` is unknown, `n` is not an int in its range, or
+        `dps` is given together with another rule, with `n` or with ``return_error=True``.
 
     Notes
     -----
@@ -158,7 +159,7 @@ def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = 
     Parameters
     ----------
     log_alpha, rule, n
-        As for `quadrature`, which raises the same errors.
+        The same as for `quadrature`, which raises the same errors.
 
     Returns
     -------
@@ -176,7 +177,7 @@ def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = 
 
 
 def _error(result: Any, log_alpha: Any, constant: float) -> Any:
-    """Bound the error of a result, in float64."""
+    """Return a bound on the error of a result, in float64."""
     given = np.asarray(result)
     x = np.asarray(log_alpha, dtype=np.float64)
     fine = np.asarray(operation(_FINE).ufunc(x)) + constant

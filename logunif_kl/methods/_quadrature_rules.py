@@ -9,10 +9,10 @@ end of the range,
 
 where phi is the normal density. Both rules can treat a singularity at an end (T is the largest t):
 
-- tanh-sinh, t = T/(1 + exp(-pi sinh(tau))), is the trapezoidal rule in tau, whose nodes crowd
+- tanh-sinh, with t = T/(1 + exp(-pi sinh(tau))), is the trapezoidal rule in tau. Its nodes crowd
   doubly exponentially at the ends (Takahasi and Mori 1974);
-- Gauss-Legendre in v, t = T v^5, which gives the integrand slightly more than four continuous
-  derivatives, so that the error falls like n^-10.
+- Gauss-Legendre in v, with t = T v^5. The integrand then has slightly more than four continuous
+  derivatives in v, so the error falls like n^-10.
 
 For r < 1 the brackets are written with expm1, sinh and cosh, so that F(u) keeps its relative
 accuracy as u -> 0. For r >= 9, phi is negligible at the singularity, and log|1 + z/r| is integrated
@@ -84,7 +84,7 @@ def _legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def integrate(rule: str, n: int, x: np.ndarray, gradient: bool) -> np.ndarray:
-    """Return -F(u), or its derivative u F'(u), at log alpha = x of shape (k,), by a rule."""
+    """Return -F(u), or its derivative u F'(u) in x, at log alpha = x of shape (k,), by a rule."""
     at, weight = nodes(rule, n)
     result = np.where(np.isnan(x), x, 0.0)
     result[x == -math.inf] = 0.5 if gradient else -math.inf

@@ -1,4 +1,4 @@
-"""Average over normal samples with standard errors, in blocks of bounded memory.
+"""Average a function of normal samples, with standard errors, in blocks of bounded memory.
 
 The samples form independent *units*, each with the right mean. The spread of the units gives the
 standard error of their average:
@@ -31,7 +31,7 @@ from ._control_variates import SPREAD, Integrand, controls
 from ._progress import progress_bar
 
 BLOCK = 16384  # values per block: 128 KiB an array, so that blocks fit the second-level cache
-REPLICATES = 16  # least number of Sobol sequences; there are always fewer than twice as many
+REPLICATES = 16  # the least number of Sobol sequences; the actual number is below twice this
 #: The least numbers of samples, with and without control variates, from
 #: ``tests/methods/test_monte_carlo.py``.
 LEAST = {"plain": (128, 512), "antithetic": (256, 2048), "qmc": (16 * REPLICATES, None)}

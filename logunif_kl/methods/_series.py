@@ -4,17 +4,17 @@
 
 The sum is the mean of psi(1/2 + K), K ~ Poisson(u), because a non-central chi-squared variable is a
 Poisson mixture of central ones. For small u the bracket is the difference of two numbers near
-psi(1/2) = -1.96, and loses its digits. But psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1) =: d_k
+psi(1/2) = -1.96, and loses its digits. But d_k := psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1)
 has no negative term, and d_0 = 0, so a factor u can be taken out:
 
     F(u)  = u E[d_(K+1)/(2K + 2)],      u F'(u) = u E[1/(2K + 1)],      K ~ Poisson(u).
 
-Both are means of positive numbers with the limit 1 at u = 0, so their relative error is small
+Both E[...] are means of positive numbers and are 1 at u = 0, so their relative error is small
 however small u is. `_poisson` sums them over the k whose probability is not negligible.
 
-There are about 19 sqrt(u) such k, 10^218 at log_alpha = -1000. Above u = 2^17 (log_alpha = -12.48)
-an expansion of the same expectation in 1/u replaces the sum. Three terms of the expansion give
-double precision there.
+There are about 19 sqrt(u) such k, which is 10^218 at log_alpha = -1000. Above u = 2^17 (log_alpha =
+-12.48) an expansion of the same expectation in 1/u replaces the sum. Three terms of the expansion
+give double precision there.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def series(
               \frac{u^k}{k!} \psi(\tfrac12 + k) - \psi(\tfrac12) \Bigr],
               \qquad u = \tfrac12 e^{-\log\alpha}
 
-    for every alpha, summed in logarithms over the k whose Poisson probability is not negligible.
+    for every alpha. The sum runs over the k whose Poisson probability is not negligible.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def series(
     array or scalar
         The value, of the shape and floating type of ``log_alpha``. With `dps`, an ``mpmath.mpf``,
         or a NumPy array of such objects, with an error below 10**-dps times the larger of the
-        constant and F. NaN for NaN; the constant at inf and -inf at -inf.
+        constant and F. The value is NaN for NaN, the constant at inf, and -inf at -inf.
 
     Raises
     ------
@@ -150,17 +150,18 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u e^{-u} \sum_{k=0}^\infty
               \frac{u^k}{k!} \frac{1}{2k + 1}
 
-    (see the proof of [1]_, Eq. 3, where psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2)).
+    It follows from psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2); see the proof of Eq. 3 in [1]_.
 
     Parameters
     ----------
     log_alpha, dps
-        As for `series`, which raises the same errors.
+        The same as for `series`, which raises the same errors.
 
     Returns
     -------
     array or scalar
-        As for `series`. It is 1/2 at -inf and 0 at inf. Worst relative error: 1.0e-15, or 10**-dps.
+        The same as for `series`; 1/2 at -inf and 0 at inf. The relative error is below 1.0e-15, or
+        10**-dps.
 
     References
     ----------

@@ -13,7 +13,7 @@ import numpy as np
 
 from ._distribution import Standardised
 
-#: From this number of special points on, try the cells between them first.
+#: With at least this many special points, first try the cells between them.
 MANY = 8
 
 # QUADPACK's dqk21: the nodes of Kronrod's rule from the outermost down to 0, and their weights.

@@ -5,8 +5,8 @@ scale, so it is a function of the shape parameters and of k = loc/scale. Most ro
 below follow from three facts:
 
 - w -> w^k adds log|k| to J, and w -> 1/w does not change J. The entropy of a Gamma distribution
-  therefore gives chi, Weibull, inverse gamma, Nakagami, ..., and the entropy of a beta prime gives
-  F, t, Burr and log-logistic.
+  therefore gives J for chi, Weibull, inverse gamma, Nakagami, ..., and the entropy of a beta prime
+  gives J for F, t, Burr and log-logistic.
 - If the posterior is symmetric about 0, w -> |w| lowers J by log 2, the entropy of the sign.
 - If log w has a known density (log-normal, log-uniform, Pareto, log-Laplace), J is its entropy.
 """
@@ -105,7 +105,7 @@ def closed_form(dist: Standardised) -> tuple[float, float] | None:
 
     if is_("norm"):
         value = float(ufuncs.neg_kl_normal_value(dist.loc, 2.0 * math.log(dist.scale)))
-        # The rounding of the argument log sigma^2 changes u = mu^2/(2 sigma^2).
+        # Rounding log sigma^2 to a double changes u = mu^2/(2 sigma^2): include that error.
         return value, 2.0**-52 * (4.0 * abs(value) + 2.0 * abs(math.log(dist.scale)) + 1.0)
     if is_("halfnorm") and k == 0.0:
         return -_LOG_2, 2.0**-53

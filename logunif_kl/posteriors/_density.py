@@ -57,7 +57,7 @@ class Density:
 
     Examples
     --------
-    A Laplace distribution, and an exponential distribution from 0.3 on:
+    A Laplace distribution, and an exponential distribution that begins at 0.3:
 
     >>> import math
     >>> from logunif_kl.posteriors import Density, neg_kl_posterior

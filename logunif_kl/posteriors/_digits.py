@@ -22,13 +22,13 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     Parameters
     ----------
     log_alpha : array_like or array
-        The logarithm of alpha, a ratio of *variances*, as for `logunif_kl.neg_kl`.
+        The logarithm of alpha = sigma^2/mu^2, a ratio of *variances*.
     base : float, optional
         2 for bits, 10 for decimal digits, or any other number above 1.
     relative_to : float, optional
-        An alpha. The result is then the number of additional digits compared with that alpha,
-        (KL(alpha) - KL(relative_to))/log b. ``relative_to=inf`` compares with a zero-mean
-        posterior, and the result is never negative.
+        An alpha to compare with. The result is then the number of additional digits, (KL(alpha) -
+        KL(relative_to))/log b. ``relative_to=inf`` compares with a zero-mean posterior, and the
+        result is never negative.
 
     Returns
     -------
@@ -46,8 +46,8 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
 
     Notes
     -----
-    Under a proper prior, uniform in log|w| over n orders of magnitude (factors of b) and over both
-    signs, the KL is ::
+    For a proper prior that is uniform in log|w| over n orders of magnitude (factors of b), and
+    gives both signs the same probability, the KL is ::
 
         KL/log b = log_b 2 + log_b n + digits,
 

@@ -34,7 +34,7 @@ class Standardised:
     shapes : tuple of float
         Its shape parameters.
     loc, scale : float
-        Finite, and the scale positive.
+        Finite numbers; the scale is positive.
     low, high : float
         The support of z.
     points : tuple of float
@@ -169,7 +169,7 @@ def _about_its_end(
 ) -> tuple[Any, list[float], float, float]:
     """Return an equal distribution that does not lose digits at a singular end of the support.
 
-    SciPy's genextreme and genpareto compute 1 - c z, which cancels near the end z = 1/c.
+    SciPy's genextreme and genpareto compute 1 - c z, which loses digits near the end z = 1/c.
     """
     if isinstance(family, type(stats.genextreme)) and math.isfinite(shapes[0]) and shapes[0]:
         (c,) = shapes

@@ -49,9 +49,9 @@ def neg_kl_posterior(
     prior: Any = None,
     return_error: bool = False,
 ) -> float | tuple[float, float]:
-    """-KL(q || p) of any continuous posterior, p(w) = C/|w|: *maximise* it (ELBO sign).
+    """-KL(q || p) of any continuous posterior q, with p(w) = C/|w|: *maximise* it (ELBO sign).
 
-    With H(q) the differential entropy ([1]_, Eq. 38)::
+    With the differential entropy H(q) ([1]_, Eq. 38)::
 
         -KL = log c + log(1/2) + H(q) - E log|w| = log C + H(q) - E log|w|
 

@@ -25,7 +25,7 @@ class TruncatedLogUniform:
     Parameters
     ----------
     low, high : float
-        The least and the greatest size of a weight; finite, with 0 < low < high.
+        The least and the greatest magnitude of a weight; finite, with 0 < low < high.
 
     Raises
     ------
@@ -65,7 +65,7 @@ class TruncatedLogUniform:
 
 def holds(prior: TruncatedLogUniform, dist: Standardised) -> bool:
     """Whether a distribution has all its probability where the prior's density is positive."""
-    # The cdf of a `Density` is a sum with rounding errors.
+    # The cdf of a `Density` is a sum with rounding errors, so allow for them.
     least = 1e-12 if dist.is_function else 0.0
     pairs = ((-math.inf, -prior.high), (-prior.low, prior.low), (prior.high, math.inf))
     for low, high in pairs:
@@ -79,7 +79,7 @@ def holds(prior: TruncatedLogUniform, dist: Standardised) -> bool:
 
 
 def correction(prior: Any) -> Callable[[float], float]:
-    """Return log(p(w) abs(w)) of a frozen Student's t as a function of w, or raise TypeError."""
+    """Return the function w -> log(p(w) abs(w)) for a Student's t prior; else raise TypeError."""
     from scipy import stats
 
     family = getattr(prior, "dist", None)

@@ -15,8 +15,8 @@ panel to panel, until the integral is negligible or the range of float64 ends. Q
 underflows, the integrand is extrapolated as an exponential in t. This is exact for a power of z.
 
 **Error.** The estimate adds QUADPACK's estimates, the effect of the rounding of z in a narrow
-posterior, and the effect of missing mass. The density is integrated along with the entropy and must
-give 1, which reveals a spike that every panel missed. The search for such a spike begins where
+posterior, and the effect of missing mass. The density is integrated together with the entropy. If
+the result is not 1, some spike was missed by every panel. The search for such a spike begins where
 quantiles are crowded. Mass that is still missing may lie in an arbitrarily narrow spike, or beyond
 the range of float64. Its entropy then has no bound. If more than `UNEXPLAINED` is missing, the
 error is infinite.
@@ -59,7 +59,7 @@ _NARROWEST = 1454.0
 
 @dataclass(slots=True)
 class Side:
-    """The integrals over the part of the posterior on one side of 0.
+    """Integrals over the negative weights, or over the positive weights.
 
     If `dist.over` gives a prior p, log(q/p) replaces log(q |w|).
 
@@ -186,7 +186,7 @@ def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, f
 
 
 def rounding(dist: Standardised) -> float:
-    """Bound the effect of rounding z, which is large for a posterior narrow in z."""
+    """Bound the effect of rounding z, which is large for a narrow posterior far from z = 0."""
     low, median, high = dist.ppf(0.25), dist.ppf(0.5), dist.ppf(0.75)
     if median == 0.0:
         return 16.0 * _EPSILON

@@ -20,7 +20,7 @@ class Split(NamedTuple):
     Attributes
     ----------
     sign_bit : float
-        -KL from the posterior on the sign of w to a fair coin; in [-log 2, 0].
+        -KL from the posterior of the sign of w to a fair coin. It lies in [-log 2, 0].
     magnitude : float
         -KL from the posterior of log|w|, given the sign, to the prior's constant density c = 2 C.
     total : float
@@ -57,8 +57,8 @@ def neg_kl_split(
     Parameters
     ----------
     dist, zero_at, log_c, points
-        As for `neg_kl_posterior`. The constant is part of the magnitude, because the prior on the
-        sign is proper.
+        The same as for `neg_kl_posterior`. The constant is part of the magnitude, because the prior
+        on the sign is proper.
 
     Returns
     -------
@@ -68,11 +68,11 @@ def neg_kl_split(
     Raises
     ------
     TypeError, ValueError, ArithmeticError
-        As for `neg_kl_posterior`.
+        The same as for `neg_kl_posterior`.
 
     Notes
     -----
-    The magnitude is always computed by quadrature over the two truncated posteriors.
+    The magnitude is always computed by quadrature, separately over negative and positive weights.
 
     References
     ----------

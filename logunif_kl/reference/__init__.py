@@ -15,7 +15,7 @@ digits, whatever ``mpmath.mp.dps`` is. Arithmetic on results rounds to ``mpmath.
 so use ``mpmath.workdps`` to keep their digits. mpmath's exponents are integers of any size:
 ``neg_kl(1e308)`` is the number -exp(-1e308)/2, not zero. mpf has no negative zero.
 
-mpmath's precision is not changed. A lock serialises calls from several threads.
+The precision of ``mpmath.mp`` is not changed. A lock serialises calls from several threads.
 
 Notation: u = mu^2/(2 sigma^2) = 1/(2 alpha), x = log alpha, and F is :func:`kl_gap`.
 

@@ -34,7 +34,7 @@ ZERO, ONE, HALF, INF, MINUS_INF = (
 
 
 def enclosure(log_alpha: object, bits: int = 128) -> Any:
-    """Return a ball that contains -KL = -F(exp(-log_alpha)/2), zero at alpha = inf.
+    """Return a ball that contains -KL = -F(exp(-log_alpha)/2), which is zero at alpha = inf.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def enclosure(log_alpha: object, bits: int = 128) -> Any:
     Raises
     ------
     ImportError
-        Without python-flint (``pip install "logunif_kl[exact]"``).
+        If python-flint is not installed (``pip install "logunif_kl[exact]"``).
     TypeError, ValueError
         If ``log_alpha`` is not one real number, or ``bits`` is not an int from 1 to 100000.
     ArithmeticError

@@ -21,7 +21,7 @@ def kl_gap(u: object, dps: int = 50) -> Any:
               = \tfrac12\Bigl[e^{-u}\sum_k \frac{u^k}{k!}\psi(\tfrac12 + k)
                 - \psi(\tfrac12)\Bigr] \ge 0
 
-    with D Dawson's function (Hron et al. 2017, Eqs. 1 and 3).
+    where D is Dawson's function (Hron et al. 2017, Eqs. 1 and 3).
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def read(value: object, name: str) -> Number:
     """Return ``value`` as a function of the precision in bits.
 
     Floats, ints and mpf are binary and exact. A string, a Decimal or a Fraction means the exact
-    decimal or ratio, and is rounded to the precision asked for.
+    decimal or ratio. The function rounds it to the requested precision.
     """
     if hasattr(value, "_mpf_"):
         return _exactly(value._mpf_)
@@ -121,12 +121,12 @@ def magnitude(raw: Raw) -> int:
 
 
 def floor(u: Raw) -> int:
-    """Return the integer part of u > 0; gmpy2 cannot shift by the exponent of a tiny u."""
+    """Return the integer part of u > 0, also for a tiny u, which gmpy2 could not shift."""
     return int(libmp.to_int(u)) if magnitude(u) > 0 else 0
 
 
 def exp_neg(log_value: Number, wp: int, name: str) -> Raw:
-    """Return exp(-log_value) to a relative 2**-wp."""
+    """Return exp(-log_value) with a relative error of 2**-wp."""
     rough = log_value(53)
     before_point = max(0, magnitude(rough)) if rough[1] else 0
     if before_point > MAX_LOG_BITS:

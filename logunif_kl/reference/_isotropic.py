@@ -23,7 +23,7 @@ _SMALL = 64  # up to 16 times this u, the positive series is the second definiti
 def neg_kl_complex(
     log_alpha: object, *, zero_at: object = ZERO_AT_INFINITY, log_c: object = None, dps: int = 50
 ) -> Any:
-    r"""Return -KL of a complex weight to ``dps`` digits, as `logunif_kl.neg_kl_complex`.
+    r"""Return -KL of a complex weight, `logunif_kl.neg_kl_complex`, to ``dps`` digits.
 
     .. math:: -KL = \text{constant} - \mathrm{Ein}(u), \qquad
               \mathrm{Ein}(u) = \gamma + \log u + E_1(u), \quad u = e^{-\log\alpha}
@@ -77,7 +77,7 @@ def neg_kl_vector(
     log_c: object = None,
     dps: int = 50,
 ) -> Any:
-    r"""Return -KL of a group of k weights to ``dps`` digits, as `logunif_kl.neg_kl_vector`.
+    r"""Return -KL of a group of k weights, `logunif_kl.neg_kl_vector`, to ``dps`` digits.
 
     .. math:: -KL = \text{constant} - F_k(u), \qquad
               F_k(u) = u\,{}_2F_2(1, 1; k/2+1, 2; -u), \quad u = e^{-\log\alpha}/2

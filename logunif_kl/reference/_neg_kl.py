@@ -1,4 +1,4 @@
-"""-KL as a function of log alpha, or of (mu, log sigma^2), and its derivatives."""
+"""-KL and its derivatives, as functions of log alpha or of (mu, log sigma^2)."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
 
 
 def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | None]:
-    """Read zero_at or log_c, whichever was given. Both are None if the constant is 0."""
+    """Return (alpha, log_c) as numbers, with None for the one not given. (None, None) means 0."""
     a = read(zero_at, "zero_at")
     rough = a(53)
     if log_c is not None:

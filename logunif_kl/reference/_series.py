@@ -80,7 +80,7 @@ def _powers(v: int, m: int, w: int) -> int:
 
 
 def direct(kind: str, u: Raw, wp: int) -> Raw:
-    """Sum the alternating series: 2F2 for "gap", Kummer's M for the others."""
+    """Sum the alternating series: 2F2 for "gap", and Kummer's M for the other kinds."""
     bits = wp + _extra_bits(u) + 3 * floor(u) // 2
     m, more = _block(libmp.mpf_shift(u, 1), bits)
     w = bits + more
@@ -113,7 +113,7 @@ def direct(kind: str, u: Raw, wp: int) -> Raw:
 
 
 def positive(kind: str, u: Raw, wp: int) -> Raw:
-    """Sum the series with factor exp(-u): Hron's Eq. 1 for "gap", otherwise Dawson's integral."""
+    """Sum exp(-u) times positive terms: Hron's Eq. 1 for "gap", otherwise Dawson's integral."""
     bits = wp + _extra_bits(u)
     m, more = _block(u, bits)
     w = bits + more

@@ -11,7 +11,7 @@ from ..timing import Job, Samples, Spread, Timer, ratio, sample, spreads, wall_s
 
 FORWARD, BACKWARD = "forward", "forward+backward"
 LOG_SIGMA2 = -8.0
-EPSILON, CLAMP = 1e-8, 8.0  # from Molchanov's formula in published programs
+EPSILON, CLAMP = 1e-8, 8.0  # published programs with Molchanov's formula use these
 
 Ratio = tuple[str, str, str]
 """The names of the jobs `over` and `under`, and the pass in which to divide their times."""

@@ -14,7 +14,7 @@ def smallest_for(wp: int) -> int:
     """Return the least u at which the expansion gives wp bits.
 
     The remainder after K terms is below twice the next term plus 2 exp(-u/2), as long as 4K + 2 <=
-    u. At the largest such K the terms are (1/(4e))^(u/4) = 2^(-0.86 u).
+    u. With the largest such K, the next term is about (1/(4e))^(u/4) = 2^(-0.86 u).
     """
     return 3 * wp // 2 + 64
 
