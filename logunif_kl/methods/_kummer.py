@@ -156,8 +156,7 @@ def kummer_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     Returns
     -------
     array or scalar
-        The same as for `series`; 1/2 at -inf and 0 at inf. The relative error is below 2.0e-15, or
-        10**-dps.
+        1/2 at -inf and 0 at inf; see `series`. Worst relative error: 2.0e-15, or 10**-dps.
 
     References
     ----------

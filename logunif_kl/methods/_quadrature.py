@@ -90,8 +90,7 @@ def quadrature(
     Returns
     -------
     value : array or scalar
-        The same as for `series`. Infinite where a node of ``"gauss_hermite"`` is at the
-        singularity.
+        The same as for `series`; infinite if a node of ``"gauss_hermite"`` hits the singularity.
     error : float64 array or scalar
         With ``return_error=True``: an upper bound of the error, including the rounding to the type
         of the value; 0 at infinite ``log_alpha``. The bound is always a NumPy array or scalar.

@@ -160,8 +160,7 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     Returns
     -------
     array or scalar
-        The same as for `series`; 1/2 at -inf and 0 at inf. The relative error is below 1.0e-15, or
-        10**-dps.
+        1/2 at -inf and 0 at inf; see `series`. Worst relative error: 1.0e-15, or 10**-dps.
 
     References
     ----------
