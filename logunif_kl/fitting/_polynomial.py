@@ -177,7 +177,7 @@ def _only(problem: Problem, family: PolynomialFamily, quantity: Quantity) -> Pro
 
 
 def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formula:
-    """Choose the constant that minimises the error of the value. No gradient determines it."""
+    """Choose the constant that minimises the error of the value: the gradient leaves it open."""
     (value,) = fixed(formula, "value", None)
     if norm == "least_squares":
         nodes, weights = quadrature(problem.low, problem.high, grid)

@@ -213,7 +213,7 @@ def centred(
 
 
 def from_sides(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """Return what `centred` returns, from the integrals over the two signs of w."""
+    """Return what `centred` returns, given the integrals over negative and positive weights."""
     entropy, error, mass = total(dist, sides)
     return entropy - PROPER_CONSTANT, error, mass
 

@@ -38,7 +38,7 @@ MAX_LOG_BITS = 1 << 12
 """The most bits that the argument of exp may have before its point. exp needs as many more bits."""
 
 MAX_DPS = 20_000
-"""The most decimal digits. At this number, the u with the longest sums, 1e43429, takes minutes."""
+"""The most decimal digits. With so many, the u with the longest sums, 1e43429, takes minutes."""
 
 
 def read(value: object, name: str) -> Number:

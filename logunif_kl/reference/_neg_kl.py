@@ -301,7 +301,7 @@ def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | 
 
 
 def _constant(zero_at: object, log_c: object) -> Constant | None:
-    """Return a function (definition, bits) for the constant in constant - F, or None if it is 0."""
+    """Return a function of (definition, bits) that computes the constant, or None if it is 0."""
     a, c = convention(zero_at, log_c)
     if c is not None:
         return lambda of, wp: raw_constant(c, wp)

@@ -57,7 +57,7 @@ def measure(size: int, threads: int, number: int) -> dict[str, Any]:
 
 
 def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
-    """Return functions by name, each with arrays that threads split; the output comes last."""
+    """Return functions by name, each with its arrays, output last. Threads split the arrays."""
     from scipy.special import dawsn
 
     x = np.random.default_rng(0).uniform(-10.0, 10.0, size)

@@ -33,7 +33,7 @@ _MAX_LOG_BITS = 4096
 
 
 def neg_kl(gap: OfU, log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
-    """Compute constant - F(u). `gap` computes F, also in the constant."""
+    """Compute constant - F(u), with F from a method's `gap`, which the constant may need too."""
     wp = _bits(dps)
     additive_constant(zero_at, log_c)  # checks the arguments
     with LOCK:
