@@ -14,13 +14,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments after the program's name; by default the arguments of the process.
+        The arguments after the program's name. The default is ``sys.argv[1:]``.
 
     Returns
     -------
     int
-        0 on success; 1 after a failed check and 2 after an error, each with one sentence on
-        standard error; 130 after an interrupt, even while `main` imports the modules it needs.
+        0 on success, 1 after a failed check, 2 after an error and 130 after an interrupt, even one
+        during the imports of `main`. A failure or an error prints one sentence on standard error.
     """
     try:
         from ._main import run
@@ -36,12 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def end_if_started() -> None:
-    """End a process that was started as the command line, as an interrupt does.
+    """If this process is the command line, end it with the message and status of an interrupt.
 
     `main` cannot catch an interrupt that arrives while the package is imported.
     """
     program = sys.argv[0].replace("\\", "/").rpartition("/")[2] if sys.argv else ""
-    # While Python searches for the module of -m, sys.argv[0] is "-m".
+    # With ``python -m``, sys.argv[0] is "-m" until Python has found the module.
     as_module = program == "-m" and not {"logunif_kl", "-mlogunif_kl"}.isdisjoint(sys.orig_argv)
     if as_module or program.startswith("logunif-kl"):
         raise SystemExit(fail("interrupted", 130)) from None

@@ -1,4 +1,4 @@
-"""Compare each method with the errors that it declares, over its whole domain.
+"""Measure the errors of each method over its domain, and compare them with the declared ones.
 
 The comparison depends on the kind of the method (see `logunif_kl.methods.Declared`):
 
@@ -6,13 +6,13 @@ The comparison depends on the kind of the method (see `logunif_kl.methods.Declar
 - A numerical method is evaluated at a grid, at random points and at both ends of the domain,
   including infinite ends. The error of the value is relative to max(1, |-KL|).
 - A statistical method is evaluated with different seeds. Its standard errors must be as small as
-  declared, and correct: a chi-squared test checks that the squares of (estimate - exact)/(standard
-  error) have a mean of 1.
+  declared. They must also be correct: a chi-squared test checks that ((estimate - exact)/(standard
+  error))^2 has a mean of 1.
 
-The exact functions are compared with the reference first.
+First, `check_exact` compares the exact functions with `logunif_kl.reference`.
 
-No finite number of points finds the worst error of a method with certainty. The errors of closed
-forms are smooth and their extrema are refined, but rounding errors are not smooth.
+No finite number of points is certain to find the worst error. The errors of closed forms are
+smooth, so the search refines their extrema. Rounding errors are not smooth.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ..methods import Declared, Interval, Method, measure
 from ..methods._method import EVERYWHERE
 
 SEED = 20260101
-GRID, RANDOM = 1201, 400  # number of points for a numerical method
+GRID, RANDOM = 1201, 400  # numbers of grid points and of random points for a numerical method
 FAR = 700.0  # for larger |log_alpha|, u = exp(-log_alpha)/2 leaves the range of a double
-CORE = 40.0  # half of the points lie within +- this
+CORE = 40.0  # most of the points lie in [-CORE, CORE]
 REPLICATES = 60
 STATISTICAL_POINTS = 13
-# The probability, for any number of points, that correct standard errors fail a run.
+# The probability that a run rejects correct standard errors, whatever the number of points.
 FALSE_ALARM = 1e-4
 LIMITS_OF_TIMING = (0.05, 1 << 20)  # seconds, elements
 
@@ -50,13 +50,13 @@ class Compared:
 
     @property
     def holds(self) -> bool:
-        """Whether the error is as small as declared. NaN is not."""
+        """Whether the error is at most the declared one. A NaN error is not."""
         return self.measured <= self.declared
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Honesty:
-    """A test of standard errors: the mean squared score, and its range under chance alone."""
+    """A test of standard errors: the mean squared score, and the range that chance can explain."""
 
     replicates: int
     mean_square: float
@@ -66,7 +66,7 @@ class Honesty:
 
     @property
     def holds(self) -> bool:
-        """Whether the mean squared score lies in that range."""
+        """Whether the mean squared score lies between `low` and `high`."""
         return self.low <= self.mean_square <= self.high
 
 
@@ -125,7 +125,7 @@ EXACT = Method(
 
 
 def check_exact(points: int = 60) -> Checked:
-    """Compare the exact functions of double precision with the reference."""
+    """Compare the exact functions, in double precision, with `logunif_kl.reference`."""
     import mpmath
 
     from .. import reference
@@ -135,7 +135,7 @@ def check_exact(points: int = 60) -> Checked:
     inside = np.isfinite(x)
 
     def errors(function: Callable[..., Any], true: Callable[..., Any], least: float) -> np.ndarray:
-        """Compare in many digits: a difference of doubles would hide the rounding errors."""
+        """Return errors computed in many digits: in doubles, rounding would hide them."""
         found = np.zeros(x.size)
         with mpmath.workdps(40):
             for at in np.flatnonzero(inside):
@@ -202,7 +202,7 @@ def _statistical(method: Method, declared: Declared) -> Checked:
     mean_squares = np.mean(((estimates - exact) / errors) ** 2, axis=0)
     tail = FALSE_ALARM / (2 * x.size)
     low, high = (float(chi2.ppf(p, REPLICATES)) / REPLICATES for p in (tail, 1.0 - tail))
-    # Take the score farthest from 1, relative to the range that chance allows on its side.
+    # Find the mean square farthest from 1, relative to the distance that chance allows.
     distance = np.where(
         mean_squares > 1.0, (mean_squares - 1.0) / (high - 1.0), (1.0 - mean_squares) / (1.0 - low)
     )
@@ -232,7 +232,7 @@ def _finite(interval: Interval, limit: float) -> tuple[float, float]:
 
 
 def _relative(found: Any, exact: Any, least: float = 0.0) -> np.ndarray:
-    """Divide the error by max(least, |exact|); the error of equal infinities is 0."""
+    """Return |found - exact|/max(least, |exact|), and 0 where both are the same infinity."""
     found, exact = np.asarray(found), np.asarray(exact)
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.abs(found - exact) / np.maximum(least, np.abs(exact))
@@ -240,13 +240,13 @@ def _relative(found: Any, exact: Any, least: float = 0.0) -> np.ndarray:
 
 
 def _worst(errors: np.ndarray, x: np.ndarray, declared: float | None) -> Compared:
-    """Return the largest error. NaN counts as largest; an undeclared error counts as 0."""
+    """Return the largest error. NaN counts as largest, and an undeclared bound as 0."""
     at = int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))
     return Compared(declared or 0.0, float(errors[at]), float(x[at]))
 
 
 def nanoseconds(function: Callable[..., Any], interval: Interval) -> float:
-    """Measure the time per element on an array long enough for the timer."""
+    """Return the time per element in nanoseconds, on an array long enough for the timer."""
     low, high = _finite(interval, 10.0)
     rng = np.random.default_rng(SEED)
     enough, most = LIMITS_OF_TIMING

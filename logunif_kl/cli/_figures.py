@@ -1,4 +1,4 @@
-"""The pictures of ``compare --plot`` and ``validate --output``: Kingma's Figure 2, and errors."""
+"""Pictures of Kingma's Figure 2 and of errors, for ``compare --plot`` and ``validate --output``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "0.
 MARKERS = ("v", "D", "o", "P", "s", "^", "X", "<")
 FIGURE_2 = Interval("dropout rates from 0.05 to 0.5", math.log(0.05 / 0.95), 0.0)
 SHOWN = Interval("log_alpha in [-12, 12]", -12.0, 12.0)
-FLOOR = 1e-17  # height of a numerical method's zero error on a logarithmic axis
+FLOOR = 1e-17  # where a logarithmic axis shows a numerical method's error of 0
 SEED = 0
 
 
@@ -70,7 +70,7 @@ def _draw_curves(axes: Any, methods: Sequence[Method]) -> None:
 
 
 def draw_errors(methods: Sequence[Method], path: str) -> None:
-    """Plot the errors of value and gradient of all methods, from a unit in the last place up."""
+    """Plot the errors of the value and the gradient of every method, down to rounding errors."""
     figure = new_figure("--output", 11.0, 5.2)
     value, gradient = figure.subplots(1, 2, sharey=True)
     for index, method in enumerate(methods):
@@ -91,7 +91,7 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
         if method.gradient is not None:
             errors.append((gradient, np.abs(method.gradient(x) - slope) / slope))
         for axes, error in errors:
-            # Leave out zeros of a smooth error. Draw zeros of rounding errors at the bottom.
+            # Leave out the zeros of a smooth error. Draw rounding errors of 0 at the bottom.
             axes.plot(x, np.where(error < FLOOR, np.nan if smooth else FLOOR, error), **style)
     for axes, title in (
         (value, "Error of the value, relative to max(1, |-KL|); 0 is at the bottom"),
@@ -141,7 +141,7 @@ def draw_figure_2(path: str) -> None:
 
 
 def _draw_exact(axes: Any, x: np.ndarray) -> None:
-    """Draw the exact curve at some log alphas, and shade the domain of Kingma's Figure 2."""
+    """Draw the exact curve at log alpha = x, and shade the domain of Kingma's Figure 2."""
     axes.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0)
     exact = _api.neg_kl(x, zero_at=1.0)
     axes.plot(x, exact, color="0.6", lw=6.5, label="exact", solid_capstyle="butt")

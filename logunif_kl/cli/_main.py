@@ -1,4 +1,4 @@
-"""The parser. An error of the user gives one sentence on standard error and exit status 2."""
+"""Parse and run commands. A user's error prints one sentence, and the exit status is 2."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Parser(argparse.ArgumentParser):
         return "\n".join(wrapped(x, width) if len(x) > width else x for x in lines)
 
     def print_help(self, file: Any = None) -> None:
-        """Print the help, and report a stream that cannot be written, unlike argparse."""
+        """Print the help. Unlike argparse, raise an error if standard output cannot be written."""
         if file is None:
             emit(self.format_help())
         else:
@@ -43,7 +43,7 @@ class _Version(argparse.Action):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser of the whole command line; each command adds its own part."""
+    """Build the parser for all commands. Each command adds its own subparser."""
     parser = _Parser(
         prog=PROGRAM,
         description="The exact KL divergence from a Gaussian to the log-uniform prior, "
@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command and return its exit status. Report an error of the user in one sentence."""
+    """Run a command and return its exit status. Print a user's error as one sentence."""
     if sys.stdout is None:
         return fail("standard output is closed: leave it open, or send it to a file")
     try:
@@ -73,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
         if lacks_memory(error):
             raise
         reason = error.strerror or error
-        if error.filename is None:  # functions of this package name the file
+        if error.filename is None:  # this package's file errors have a filename
             silence(sys.stdout)
             return fail(f"cannot write to standard output: {reason}; send it elsewhere")
         return fail(f"{error.filename}: {reason}")

@@ -1,4 +1,4 @@
-"""What all commands share: files, JSON, tables, progress bars and errors."""
+"""Functions that all commands use: for files, JSON, tables, progress bars and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..methods._progress import progress_bar
 from ._process import complain, emit, lacks_memory
 
 STDOUT = "-"
-UNLIMITED = 1_000_000  # console width for measuring the width of a table
+UNLIMITED = 1_000_000  # a console this wide never wraps a table, so it can measure one
 PATIENCE = 2.0  # seconds before a progress bar appears
 _NUMBERS = re.compile(r"\[\s+((?:[-+.\deE]+,\s+)*[-+.\deE]+)\s+\]")
 
@@ -64,12 +64,12 @@ def has_rich() -> bool:
 
 
 def check_writable(path: str | None) -> None:
-    """Raise an error, before any work is done, if a file cannot be written."""
+    """Raise an error if `path` cannot be written. Commands call this before they do any work."""
     if path is None or path == STDOUT:
         return
     target, reason = Path(os.path.realpath(path)), ""
     parent = target.parent if target != Path(path).absolute() else Path(path).parent
-    # `realpath` returns a link only for a loop of links.
+    # `realpath` resolves every link except in a loop of links.
     if any(each.is_symlink() for each in (target, *target.parents)):
         reason = "its symbolic links form a loop; name another file"
     elif target.is_dir():
@@ -88,7 +88,7 @@ def check_writable(path: str | None) -> None:
 
 
 def check_plot(path: str | None) -> None:
-    """Raise an error, before any work is done, if a plot cannot be saved to a file."""
+    """Raise an error if a plot cannot be saved to `path`. Commands call this before any work."""
     check_writable(path)
     if path is None:
         return
@@ -114,7 +114,7 @@ def add_json(parser: Any) -> None:
 
 
 def write_record(path: str, document: dict[str, Any], *, finite: bool = False) -> None:
-    """Write a result as `write_json` does, with a hash that shows if it is changed by hand.
+    """Write a result as `write_json` does, and add a hash of it, which reveals later changes.
 
     With ``finite``, raise ValueError for an infinite number or NaN.
     """
@@ -148,7 +148,7 @@ def writing(path: str) -> Iterator[None]:
 
 
 def _plain(value: Any) -> Any:
-    """Replace numbers that JSON lacks, such as infinity, by strings that ``float`` reads."""
+    """Replace inf and NaN, which JSON does not have, by strings that ``float`` can read."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -159,7 +159,7 @@ def _plain(value: Any) -> Any:
 
 
 def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
-    """Print rich tables and notes. Fit tables to the width of a terminal by `_narrowed`."""
+    """Print rich tables and notes. On a terminal, `_narrowed` fits the tables to its width."""
     from rich.console import Console
 
     console, boundless = Console(), Console(width=UNLIMITED)
@@ -176,15 +176,15 @@ def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
     if left_out:
         note = f"Left out at this width: {', '.join(left_out)}. --json has every number."
         notes = [*notes, wrapped(note, width)]
-    text = re.sub(" +\n", "\n", capture.get())  # trailing blanks could wrap to another line
+    text = re.sub(" +\n", "\n", capture.get())  # trailing blanks could make a line wrap
     emit(text + "".join(f"{note}\n" for note in notes))
 
 
 def _narrowed(table: Any, width: int, boundless: Any) -> tuple[Any, list[str]]:
     """Make a table of at most `width` columns, and name the columns that are left out.
 
-    Text wraps between words. Numbers are never cut: whole columns are left out, first those in
-    `drop_first` of `new_table`, then numbers from the right. At least one name and one number stay.
+    Text wraps between words. Numbers are never cut. Instead whole columns are left out: first the
+    columns in `drop_first`, then numbers from the right. One name and one number always stay.
     """
     columns = [
         replace(c, min_width=_longest(c, "\n" if c.no_wrap else None)) for c in table.columns
@@ -233,9 +233,9 @@ def new_table(
     text: Sequence[str] = (),
     drop_first: Sequence[str] = (),
 ) -> Any:
-    """Make a table of numbers; columns whose headings are in `text` hold text.
+    """Make a table of numbers, except that columns whose headings are in `text` hold text.
 
-    On a terminal that is too narrow, the columns in `drop_first` are left out first.
+    If the terminal is too narrow, the columns in `drop_first` are left out first.
     """
     from rich import box
     from rich.table import Table
@@ -262,9 +262,9 @@ def new_table(
 def results(
     command_json: str | None, document: dict[str, Any], tables: Any, notes: Sequence[str] = ()
 ) -> None:
-    """Write a command's results as JSON, then call `tables` and print them.
+    """Write a command's results as JSON if asked to, then print the tables that `tables` returns.
 
-    Print no table if JSON goes to standard output, or to a file while rich is missing.
+    Print no table if the JSON goes to standard output, or if it goes to a file and rich is missing.
     """
     if command_json is not None:
         write_record(command_json, document)
@@ -280,7 +280,7 @@ def results(
 
 
 def check_results(command_json: str | None) -> None:
-    """Raise an error, before any work is done, if results can neither be written nor shown."""
+    """Raise an error if JSON cannot be written, or if there is no --json and rich is missing."""
     check_writable(command_json)
     if command_json is None:
         require("rich", "cli", "the table (all but --json)")

@@ -1,4 +1,4 @@
-"""Standard streams that may be closed or full, and errors that mean a lack of memory."""
+"""Write to standard streams that may be closed or full, and recognise a lack of memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TextIO
 
-# Messages of the dynamic loader, of `threading`, and of CPython when it reads bytecode.
+# What the dynamic loader, `threading` and CPython's bytecode reader say without memory.
 _MESSAGES = (
     "cannot allocate memory",
     "failed to map segment",
@@ -18,7 +18,7 @@ _MESSAGES = (
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether an error, not only a `MemoryError`, comes from a lack of memory."""
+    """Whether an error comes from a lack of memory, even if it is not a `MemoryError`."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     if isinstance(error, (ImportError, RuntimeError, SystemError)):
@@ -27,7 +27,7 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def emit(text: str) -> None:
-    """Write to standard output. A closed pipe stops the output, not the command."""
+    """Write to standard output. If its pipe is closed, drop the output and go on."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""``logunif-kl compare``: every method against the exact value and gradient."""
+"""``logunif-kl compare``: measure methods against the exact value and gradient."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .provenance import provenance
 _NAMES = [name for name, method in METHODS.items() if method.kind != "statistical"]
 _CLOSED_FORMS = [name for name in _NAMES if METHODS[name].kind == "closed form"]
 NOTES = (
-    "Errors are method minus exact: of -KL absolute, of d(-KL)/d log alpha relative.",
-    "Means are uniform in log alpha; over an unbounded range, within [-10, 10].",
-    "No convention changes an error; 'best constant' adds the one that helps most.",
+    "Errors are method minus exact: absolute for -KL, relative for its gradient.",
+    "Means are uniform in log alpha; for an unbounded range, within [-10, 10].",
+    "'best constant' is the error after adding the constant that makes it smallest.",
 )
 
 
@@ -54,7 +54,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace, command: str) -> None:
-    """Check everything that can fail early, measure, then write JSON, tables and picture."""
+    """Check the options first, then measure, and write the JSON, the tables and the picture."""
     methods = [_method(name) for name in dict.fromkeys(_chosen(options))]
     common = _common(*options.range)
     check_results(options.json)
@@ -94,7 +94,7 @@ def _common(low: float, high: float) -> Interval:
 
 
 def intervals(method: Method, common: Interval = WIDE) -> list[Interval]:
-    """List the intervals that a method declares, with ``common`` instead of [-10, 10]."""
+    """List the intervals that a method declares, with ``common`` in place of [-10, 10]."""
     own = [claim.interval for claim in method.claims if claim.interval is not WIDE]
     return [*own, common]
 
@@ -140,7 +140,7 @@ def _row(method: Method, found: Measurement) -> dict[str, Any]:
 
 
 def tables(rows: list[tuple[Method, Measurement]]) -> list[Any]:
-    """Make one table for the value and one for the gradient, a row for each measurement."""
+    """Make one table for the value and one for the gradient, each with a row per measurement."""
     value, gradient = [], []
     previous = None
     for method, found in rows:

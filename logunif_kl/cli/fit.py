@@ -1,4 +1,4 @@
-"""``logunif-kl fit``: the best constants of Kingma's or Molchanov's formula, or a ladder."""
+"""``logunif-kl fit``: find the best constants of Kingma's or Molchanov's formula."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from ._output import (
 from ._process import emit
 from .provenance import provenance
 
-# Options that belong to one family.
+# Options that only one family of formulas takes.
 ONLY = {
     SIGMOID: ("--terms", "--log-alpha-range", "--fix-limit"),
     POLYNOMIAL: ("--degree", "--alpha-range", "--grid", "--fix-constant"),
 }
-# Options of a single fit. With --target, a ladder does not take them.
+# Options for a single fit. --ladder accepts neither these nor --target.
 SINGLE = [
     *("--terms", "--degree", "--formula", "--plot", "--round", "--weight", "--log-alpha-range"),
     *("--alpha-range", "--fix-limit", "--fix-constant", "--grid", "--zero-at", "--log-c"),
 ]
 NOTES = (
-    "Errors are fit minus exact: of -KL absolute, of d(-KL)/d log alpha relative.",
-    "No convention changes an error; the constant is for zero_at=inf.",
+    "Errors are fit minus exact: absolute for -KL, relative for its gradient.",
+    "Errors are the same for every zero_at; the constant is for zero_at=inf.",
 )
 LADDER_NOTES = (
-    "'value' and 'gradient' are the least worst errors, each of a fit of its own;",
-    "'published' is what the literature has at the same cost.",
+    "'value' and 'gradient' are the smallest worst errors, from two different fits;",
+    "'published' is a formula from the literature that costs as much.",
 )
 
 
@@ -112,7 +112,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace, command: str) -> None:
-    """Check what can fail early, fit, then write JSON, tables or text, and picture."""
+    """Check the options, fit, and write the JSON, the tables or the text, and the picture."""
     _check(options)
     if options.ladder is not None:
         _climb(options, command)
@@ -142,7 +142,7 @@ def run(options: argparse.Namespace, command: str) -> None:
 
 
 def _given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """Return the names of the options that were given."""
+    """Return those of the option names that the user gave."""
     return [n for n in names if getattr(options, n[2:].replace("-", "_")) is not None]
 
 
@@ -176,7 +176,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _convention(options: argparse.Namespace) -> tuple[float, float | None]:
-    """Read the convention; an option that was not given is None."""
+    """Return zero_at and log_c, with the defaults for options that were not given."""
     zero_at = ZERO_AT_INFINITY if options.zero_at is None else options.zero_at
     additive_constant(zero_at, options.log_c)
     return zero_at, options.log_c
@@ -201,7 +201,7 @@ def _fit(options: argparse.Namespace) -> Fit:
 
 
 def document(fit: Fit, command: str) -> dict[str, Any]:
-    """Return a fit as a JSON document; `Fit.from_json` reads its ``fit``."""
+    """Return a fit as a JSON document. `Fit.from_json` can read the entry ``fit``."""
     return {**provenance(command), "fit": json.loads(fit.to_json())}
 
 
@@ -215,7 +215,7 @@ def _climb(options: argparse.Namespace, command: str) -> None:
 
 
 def ladder_document(rungs: Sequence[Rung]) -> dict[str, Any]:
-    """Return a ladder as a JSON document; `Fit.from_json` reads each of its fits."""
+    """Return a ladder as a JSON document. `Fit.from_json` can read each of its fits."""
     return {
         "rungs": [
             {

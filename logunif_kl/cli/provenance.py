@@ -1,4 +1,4 @@
-"""The origin of every result: command, date, versions and machine."""
+"""Record how a result was made: command, date, versions and machine."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SEAL = "content_sha256"
 
 
 def provenance(command: str, *packages: str) -> dict[str, Any]:
-    """Return the command, date, versions and machine of a result, without host, user or path.
+    """Return the command, date, versions and machine, but no host name, user name or path.
 
     Parameters
     ----------
     command : str
         The command line that made the result.
     *packages : str
-        Other packages whose versions matter; those not installed are left out.
+        Further packages whose versions to record. Packages that are not installed are left out.
     """
     from .. import __version__
     from .._numpy.ufuncs import kernel_name
@@ -49,15 +49,15 @@ def provenance(command: str, *packages: str) -> dict[str, Any]:
 
 
 def seal(document: dict[str, Any]) -> str:
-    """Hash the content of a JSON document, except for a hash that it already has."""
+    """Return the SHA-256 of a JSON document, leaving out a hash that it already has."""
     content = {key: value for key, value in document.items() if key != SEAL}
-    read_back = json.loads(json.dumps(content, allow_nan=False))  # with strings for keys
+    read_back = json.loads(json.dumps(content, allow_nan=False))  # JSON turns all keys into strings
     text = json.dumps(read_back, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def cpu_name() -> str:
-    """Return the name of the processor, or its architecture if the name is unknown."""
+    """Return the model name of the processor, or its architecture if there is no name."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""``logunif-kl table``: -KL, KL and the derivatives at given alphas."""
+"""``logunif-kl table``: print -KL, KL and the derivatives at given alphas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._output import CommandError, add_json, check_results, new_table, results, 
 from .provenance import provenance
 
 MAX_DPS = 10_000
-DOUBLE_DPS = 17  # the digits of a double; the reference computes more
+DOUBLE_DPS = 17  # the digits of a double; with more, `logunif_kl.reference` computes the table
 GUARD_DPS = 40  # extra digits of log alpha if it is computed from alpha
 SMALLEST, LARGEST = Decimal("5e-324"), Decimal("1.7976931348623157e308")  # of a double
 DEFAULT_ALPHAS = ("0.01", "0.05", "0.1", "0.25", "0.5", "1", "2", "4", "10", "100")
@@ -66,7 +66,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace, command: str) -> None:
-    """Compute each row in double precision, or by the reference, and write the results."""
+    """Compute each row, in double precision or by `logunif_kl.reference`, and write the results."""
     if not 1 <= options.dps <= MAX_DPS:
         raise CommandError(
             f"--dps must lie between 1 and {MAX_DPS}, but {options.dps} was given: "
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace, command: str) -> None:
         for name in ("zero_at", "log_c")
         if getattr(options, name) is not None
     }
-    # Check the convention, with the error messages of the functions.
+    # Raise the same errors for zero_at and log_c as `logunif_kl.neg_kl`.
     additive_constant(**{name: float(value) for name, value in convention.items()})
     make = _by_reference if options.dps > DOUBLE_DPS else _in_double
     rows = [
@@ -206,7 +206,7 @@ def _mpf(number: Exact) -> Any:
 
 
 def _short(value: float | str) -> str:
-    """Write six digits of a double, or of a number outside its range."""
+    """Return six digits of a double, or of the text of a number that may exceed a double."""
     if isinstance(value, float):
         return f"{value:.6g}"
     import mpmath

@@ -1,8 +1,8 @@
-"""Timings in interleaved rounds, with medians, quartiles and ratios within a round.
+"""Time jobs in interleaved rounds, and return medians, quartiles and ratios of times.
 
 The speed of a machine drifts (clock frequency, other processes), so times taken one after the other
 are hard to compare. This module therefore runs every candidate once in every round, in rotating
-order. A ratio compares two times of the same round; the median is taken over all rounds.
+order. A ratio divides two times of the same round, and its median is over all rounds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def spreads(samples: Samples, scale: float = 1.0) -> dict[str, Spread]:
 
 
 def ratio(samples: Samples, over: object, under: object) -> Spread:
-    """Divide one job's time by another's in each round, and take the spread."""
+    """Divide the time of `over` by the time of `under` in each round, and return the spread."""
     return spread([sample[over] / sample[under] for sample in samples])
 
 
@@ -55,7 +55,7 @@ Timer = Callable[[Job, int], float]
 def repetitions(
     jobs: Jobs, at_least: float = 0.005, seconds: Timer = wall_seconds
 ) -> dict[str, int]:
-    """Find how often each job must run in a round to take ``at_least`` this many seconds."""
+    """Return how often each job must run in a round to take at least ``at_least`` seconds."""
     counts = {}
     for name, job in jobs.items():
         job()
@@ -69,7 +69,7 @@ def rounds(
     number: int,
     seconds: Callable[[Any, int], Any] = wall_seconds,
 ) -> Iterator[dict[Any, Any]]:
-    """Yield the result of ``seconds`` for every job in each of ``number`` rounds."""
+    """Yield, for each of ``number`` rounds, the result of ``seconds`` for every job."""
     names = list(jobs)
     for index in range(number):
         turn = index % len(names)
@@ -81,6 +81,6 @@ def rounds(
 def sample(
     jobs: Jobs, number: int, what: str, seconds: Timer = wall_seconds
 ) -> list[dict[str, float]]:
-    """Time the jobs in ``number`` rounds, with a progress bar titled ``what``."""
+    """Time the jobs in ``number`` rounds, and show a progress bar titled ``what``."""
     counts = repetitions(jobs, seconds=seconds)
     return list(track(rounds(jobs, counts, number, seconds), what, number))

@@ -1,4 +1,4 @@
-"""``logunif-kl validate``: compare every method with the errors that it declares."""
+"""``logunif-kl validate``: compare every method's errors with the errors that it declares."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from .provenance import provenance
 
 RESULTS, ERRORS, FIGURE_2 = "validate.json", "validate_errors.png", "kingma_figure_2.png"
 NOTES = (
-    "Value: of closed forms the absolute error of -KL, of numerical methods the error relative to",
-    "max(1, |-KL|), of monte_carlo the standard error. Gradient: the error of d(-KL)/d log alpha,",
-    "relative. 'best' adds the constant that helps most; 'exact' is compared with the reference.",
+    "Value: the error of -KL, absolute for closed forms, relative to max(1, |-KL|) for numerical",
+    "methods, or the standard error of monte_carlo. Gradient: the relative error of the gradient.",
+    "'best' adds the best constant. The errors of 'exact' are measured against the reference.",
 )
 
 
@@ -61,7 +61,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace, command: str) -> None:
-    """Check everything that can fail early, measure, write the results, then report failures."""
+    """Check the options first, then measure, write the results, and report failures."""
     known = {**METHODS, DAWSON.name: DAWSON}
     for name in options.methods:
         check_known("method", name, known)

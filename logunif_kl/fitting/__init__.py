@@ -1,9 +1,9 @@
-"""Fits of the published families of approximations.
+"""Refit the published approximations of -KL, over any range and with any number of terms.
 
-`fit_polynomial` and `fit_sigmoid` find the best constants of Kingma's and of Molchanov's formula
-over any range. The result is a `Fit`, which measures its errors and writes the formula as source
-code in several languages. `ladder` lists the best errors for each number of terms. Use fits in code
-that cannot depend on this library, and to publish an approximation.
+`fit_polynomial` finds the best constants of Kingma's formula over any range, and `fit_sigmoid`
+finds those of Molchanov's formula. The result is a `Fit`, which measures its errors and writes the
+formula as source code in several languages. `ladder` lists the best errors for each number of
+terms. Use a fit in code that cannot depend on this library, or to publish an approximation.
 """
 
 from ..methods import Extremum as Extremum

@@ -1,4 +1,4 @@
-"""Checks of the arguments of the fits."""
+"""Check the arguments of `fit_polynomial` and `fit_sigmoid`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WEIGHTS = ("absolute", "relative")
 
 
 def options(norm: Any, grid: Any, target: Any, weight: Any, *, exact_limit: bool) -> dict[str, Any]:
-    """Check the options that both families share."""
+    """Check the options that both kinds of fit share, and return them as a dict."""
     known = weight is None or callable(weight) or (isinstance(weight, str) and weight in WEIGHTS)
     if not known:
         raise ValueError(
@@ -52,7 +52,7 @@ FARTHEST = 20.0
 
 
 def alpha_range(given: Any) -> tuple[float, float]:
-    """Check that a range is two ascending alphas, not negative and finite."""
+    """Check that a range is two ascending alphas, which must be finite and not negative."""
     low, high = _pair("alpha_range", given)
     if low < 0.0:
         what = "crosses 0" if high > 0.0 else "is negative"

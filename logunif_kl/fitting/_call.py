@@ -1,8 +1,8 @@
-"""Calls of a formula on the arrays of any framework, as `logunif_kl.neg_kl` takes them.
+"""Evaluate a formula on the arrays of any framework that `logunif_kl.neg_kl` accepts.
 
-Tensors of PyTorch and arrays of JAX are recognised by their type. Their framework's own functions
-compute the formula, so the results can be differentiated, vectorised and compiled. `sys.modules`
-has the functions, so no framework is imported. Other arrays are computed as by the methods.
+Tensors of PyTorch and arrays of JAX are recognised by their type. The framework's own functions,
+found in `sys.modules`, compute the formula. The result can therefore be differentiated, vectorised
+and compiled. Other arrays are computed as in `logunif_kl.methods`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OWN = {"torch": "torch", "jax": "jax.numpy"}
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The value or the slope of a formula, as one function that can be pickled and hashed."""
+    """A function (xp, x): the value or slope of a formula. It can be pickled and hashed."""
 
     formula: Formula
     of: str

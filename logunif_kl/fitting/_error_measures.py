@@ -1,4 +1,4 @@
-"""The errors of a formula over a range, in double precision with rounded constants.
+"""Measure the errors of a formula over a range, with its constants rounded to doubles.
 
 `logunif_kl.methods._extrema` finds the largest error.
 """
@@ -31,14 +31,14 @@ class Errors:
     max_error : float
         Worst absolute error of -KL.
     max_error_at : float
-        The log alpha of the worst error; infinite if the error is only approached.
+        The log alpha of `max_error`; infinite if the error only tends to it there.
     rms_error : float
-        Root mean square error of -KL, uniformly in the variable of the fit's grid. Over an
-        unbounded range, only the part within [-10, 10] counts.
+        Root mean square error of -KL, uniform in the variable that the option ``grid`` names. Over
+        an unbounded range, only the part within [-10, 10] counts.
     max_grad_error : float
         Worst relative error of d(-KL)/d log alpha.
     max_grad_error_at : float
-        The log alpha of the worst error of the derivative, as above.
+        The log alpha of `max_grad_error`; infinite if the error only tends to it there.
     """
 
     log_alpha_range: tuple[float, float]
@@ -51,7 +51,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class _Fixed:
-    """A formula as a family without parameters."""
+    """A formula whose constants are fixed, as a `Family` without parameters."""
 
     formula: Formula
     size = 0
@@ -70,7 +70,7 @@ class _Fixed:
 
 
 def fixed(formula: Formula, target: str, weight: object) -> tuple[Quantity, ...]:
-    """Return the errors of the formula that a target names, as functions of log alpha."""
+    """Return the errors that `target` asks for: of the value, the gradient or both."""
     return quantities(_Fixed(formula), target, weight)  # type: ignore[arg-type]
 
 
@@ -98,7 +98,7 @@ def measure(formula: Formula, low: float, high: float, grid: str = "log") -> Err
 
 
 def quadrature(low: float, high: float, grid: str) -> tuple[Array, Array]:
-    """Return nodes in log alpha and their weights, for a mean uniform in the grid's variable."""
+    """Return nodes in log alpha and weights, for a mean that is uniform in the variable `grid`."""
     nodes, weights = _gauss_legendre()
     a, b = to_grid(low, grid), to_grid(high, grid)
     if not (math.isfinite(a) and math.isfinite(b)):
@@ -117,7 +117,7 @@ def _gauss_legendre() -> tuple[Array, Array]:
 
 
 def to_grid(log_alpha: float, grid: str) -> float:
-    """Turn log alpha into the grid's variable."""
+    """Turn log alpha into the variable that `grid` names."""
     if grid == "log":
         return log_alpha
     if grid == "linear":

@@ -1,10 +1,10 @@
-"""Minimax fits by exchange: level the error at its extrema, find the extrema again, repeat.
+"""Minimax fits by exchange: make the error equal at its extrema, find new extrema, repeat.
 
-This is Remez's algorithm, with Newton's steps for a family that is not linear. At the solution the
-largest weighted error h is attained at (parameters + 1) points. For one quantity the signs there
-alternate, which proves that the fit of a linear family is the best, and of another family a local
-best. For two quantities together the points come from `_linear_programming`, and `refine` moves
-them.
+This is Remez's algorithm, with Newton steps if the family is not linear. At the solution the
+weighted error reaches its largest size h at (parameters + 1) points. If one quantity is fitted, its
+error alternates in sign there. That proves a linear fit optimal, and another fit locally optimal.
+If value and gradient are fitted together, `_linear_programming` finds the points, and `refine`
+moves them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def alternation(x: Array, error: Array, wanted: int) -> list[int]:
         if len(chosen) - wanted == 1:
             chosen.pop(0 if abs(error[chosen[0]]) < abs(error[chosen[-1]]) else -1)
             continue
-        # drop the smallest and the smaller of its neighbours, so that the rest still alternates
+        # drop the smallest error and its smaller neighbour, so that the signs of the rest alternate
         sizes = np.abs(error[chosen])
         least = int(np.argmin(sizes))
         if least in (0, len(chosen) - 1):
@@ -47,15 +47,14 @@ def alternation(x: Array, error: Array, wanted: int) -> list[int]:
 
 
 def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
-    """Minimise the largest error of one quantity. Return None if the exchange does not converge."""
+    """Return the p whose largest error is least, for one quantity; None without convergence."""
     (quantity,) = problem.quantities
     wanted = problem.family.size + 1
     x, error = quantity.extrema(p, grid)
     chosen = alternation(x, error, wanted)
     if problem.family.linear:
         middle = (np.arange(wanted) * (grid.size - 1)) // (wanted - 1)
-        # use the extrema of a least-squares fit if there are enough, otherwise points along the
-        # grid
+        # start from the extrema of the least-squares fit if there are enough, else from grid points
         reference = x[chosen] if len(chosen) == wanted else grid[middle]
     elif len(chosen) < wanted:
         return None
@@ -81,7 +80,7 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
 def level(
     problem: Problem, p: Array, points: Sequence[tuple[int, float]], signs: Array
 ) -> tuple[Array, float] | None:
-    """Solve error(p, x_i) = sign_i h for p and h. Return None if Newton's method fails."""
+    """Solve error(p, x_i) = sign_i h for p and h by Newton's method. Return None if it fails."""
     h = math.nan
     for _ in range(1 if problem.family.linear else 30):
         error = np.empty(len(points))
@@ -110,7 +109,7 @@ def level(
 def refine(
     problem: Problem, p: Array, points: Sequence[tuple[int, float]], grid: Array
 ) -> Array | None:
-    """Level the errors at the given points and move each point to its extremum, until converged."""
+    """Repeat until convergence: make the errors at the points equal, move each to its extremum."""
     wanted = problem.family.size + 1
     if len(points) != wanted:
         return None

@@ -1,10 +1,10 @@
-"""The two families of formulae, with their derivatives in log alpha and in the parameters.
+"""The two families of formulae, and their derivatives in log alpha and in their parameters.
 
-`PolynomialFamily` is Kingma's: 1/2 log alpha plus a polynomial in alpha. Its parameters are the
-coefficients of alpha T_j(t), where T_j are Chebyshev's polynomials and t is alpha mapped to [-1,
-1]. A fit in powers of alpha would lose about a digit for each degree.
+`PolynomialFamily` is Kingma's formula: 1/2 log alpha plus a polynomial in alpha. Its parameters are
+the coefficients of alpha T_j(t), where T_j are Chebyshev's polynomials and t is alpha mapped to
+[-1, 1]. A fit in powers of alpha would lose about one digit per degree.
 
-`SigmoidFamily` is Molchanov's: -1/2 log(1 + 1/alpha) minus a sum of sigmoids in log alpha.
+`SigmoidFamily` is Molchanov's formula: -1/2 log(1 + 1/alpha) minus a sum of sigmoids.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .._convention import HALF_GAMMA_LOG_2
 from .._mpmath import LOCK
 from ._problem import Array
 
-# A context for this module alone, used under the lock, because mpmath may run in another thread.
+# Only this module uses this context, under LOCK, because other threads may use mpmath too.
 _MP = mpmath.MPContext()
 
 
 @dataclass(frozen=True)
 class PolynomialFamily:
-    """constant + 1/2 x + sum_j p_j alpha T_j(t); if ``free``, the constant is a parameter too."""
+    """constant + 1/2 x + sum_j p_j alpha T_j(t), x = log alpha. The constant is p_0 if `free`."""
 
     degree: int
     low: float
@@ -47,13 +47,13 @@ class PolynomialFamily:
         return np.asarray(0.5 + self.slope_jacobian(p, x) @ p)
 
     def value_jacobian(self, p: Array, x: Array) -> Array:
-        """Evaluate the basis: 1 if the constant is free, then alpha T_j(t)."""
+        """Return the basis functions at x: 1 if the constant is free, then alpha T_j(t)."""
         alpha = np.exp(x)
         columns = alpha[:, None] * chebyshev.chebvander(self._t(alpha), self.degree - 1)
         return np.column_stack([np.ones_like(x), columns]) if self.free else columns
 
     def slope_jacobian(self, p: Array, x: Array) -> Array:
-        """Differentiate the basis: alpha T_j(t) + alpha^2 T_j'(t) dt/dalpha."""
+        """Return derivatives of the basis in x: alpha T_j(t) + alpha^2 T_j'(t) dt/dalpha."""
         alpha = np.exp(x)
         t, n = self._t(alpha), self.degree
         columns = alpha[:, None] * chebyshev.chebvander(t, n - 1)
@@ -66,9 +66,9 @@ class PolynomialFamily:
         return (2.0 * alpha - (self.low + self.high)) / (self.high - self.low)
 
     def monomials(self, p: Array) -> tuple[float, tuple[float, ...]]:
-        """Return the constant, and c_1 to c_degree, each rounded to a double once.
+        """Return the constant and the coefficients of alpha, alpha^2, ..., each rounded once.
 
-        mpmath computes them, with enough digits for the cancellation.
+        mpmath converts them from the Chebyshev basis, with digits to spare for cancellation.
         """
         constant, rest = (float(p[0]), p[1:]) if self.free else (-HALF_GAMMA_LOG_2, p)
         with LOCK:
@@ -100,8 +100,8 @@ def _minus(one: list, other: list) -> list:
 class SigmoidFamily:
     """-1/2 softplus(-x) - sum_i k1_i sigmoid(-k2_i - k3_i x).
 
-    The parameters are (k1, k2, k3) of each term in turn. If ``fixed``, the first k1 is left out and
-    makes the sum of all k1 equal to (gamma + log 2)/2.
+    The parameters are (k1, k2, k3) of each term in turn. If ``fixed``, the first k1 is not a
+    parameter. It is chosen so that the sum of all k1 is (gamma + log 2)/2.
     """
 
     terms: int
@@ -114,14 +114,14 @@ class SigmoidFamily:
         return 3 * self.terms - self.fixed
 
     def constants(self, p: Array) -> Array:
-        """Return (k1, k2, k3), a row for each term."""
+        """Return an array with a row (k1, k2, k3) for each term."""
         if not self.fixed:
             return np.asarray(p, dtype=np.float64).reshape(self.terms, 3)
         first = HALF_GAMMA_LOG_2 - math.fsum(p[2::3])
         return np.concatenate([[first], p]).reshape(self.terms, 3)
 
     def parameters(self, constants: Array) -> Array:
-        """Return the parameters of given constants, the inverse of `constants`."""
+        """Return the parameters that give these constants. This is the inverse of `constants`."""
         flat = np.asarray(constants, dtype=np.float64).reshape(-1)
         return flat[1:] if self.fixed else flat
 

@@ -1,7 +1,7 @@
 """Check a `Fit`'s fields, and write and read them as JSON, exact to the last bit.
 
 The constructor of `Fit` checks the fields, so every `Fit` can be written. Python writes a double in
-the fewest digits that read back to it. Infinite numbers become strings that ``float`` reads.
+the fewest digits that give the same double. Infinite numbers become strings that ``float`` reads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SEQUENCE = (tuple, list)
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 Check = Callable[[str, Any], Any]
-"""Takes the name of a field and what was given, and returns what is stored."""
+"""A function of a field's name and of the given value. It returns the value to store, or raises."""
 
 
 def _refused(name: str, must: str, given: Any) -> ValueError:
@@ -139,9 +139,9 @@ _FIT: dict[str, Check] = {
 
 
 def checked(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a fit with floats for its numbers and tuples for its lists.
+    """Check the fields of a fit, and return them with floats for numbers and tuples for lists.
 
-    Raise ValueError, which names the field, if a field is not what `Fit` documents.
+    If a field is not what `Fit` documents, raise a ValueError that names the field.
     """
     family = _one_of(*MOST)("family", given["family"])
     coefficients = _coefficients(family)("coefficients", given["coefficients"])
@@ -155,7 +155,7 @@ def write(fields: dict[str, Any]) -> str:
 
 
 def read(document: str) -> dict[str, Any]:
-    """Read the fields of a fit, for its constructor to check."""
+    """Read the fields of a fit from JSON. The constructor of `Fit` checks them."""
     if not isinstance(document, (str, bytes, bytearray)):
         raise TypeError(
             f"the JSON must be a str, but {type_name(document)} was given: pass what Fit.to_json "
@@ -189,7 +189,7 @@ def _no_fit(because: str) -> ValueError:
 
 
 def _parsed(text: str) -> float | str:
-    """Read a number. A number too large for a double stays text, which the constructor rejects."""
+    """Read a number. If it is too large for a double, keep the text, which `Fit` then rejects."""
     return float(text) if math.isfinite(float(text)) else text
 
 

@@ -1,4 +1,4 @@
-"""`Fit`: a fitted formula, the options that were asked for, and its errors."""
+"""`Fit`: a fitted formula with its errors and with the options that it was made with."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ._tables import text
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A formula for -KL, made by `fit_polynomial` or `fit_sigmoid`.
+    """A fitted formula for -KL, which `fit_polynomial` or `fit_sigmoid` returns.
 
-    Immutable, comparable and hashable. The constructor raises `ValueError` for an invalid field.
+    A `Fit` is immutable, comparable and hashable. An invalid field raises `ValueError`.
     With x = log alpha the formula is, for ``zero_at=inf``::
 
         polynomial:  constant + x/2 + c1 alpha + ... + cn alpha^n
@@ -36,8 +36,8 @@ class Fit:
     coefficients : tuple of float
         (c1, ..., cn), or (k1, k2, k3) of each term in turn.
     constant : float
-        The constant of a polynomial for ``zero_at=inf``; 0 for sigmoids, whose value vanishes as
-        alpha -> inf.
+        The constant of a polynomial for ``zero_at=inf``. For sigmoids it is 0, because they vanish
+        as alpha -> inf.
     log_alpha_range : tuple of float
         The range of the fit.
     norm, target, grid : str
@@ -45,17 +45,17 @@ class Fit:
     weight : str or None
         The weight of the fit; ``"callable"`` for a function.
     exact_limit : bool
-        Whether the formula was held to the exact limit as alpha -> 0 (``free_constant=False``,
+        Whether the fit was constrained to be exact as alpha -> 0 (by ``free_constant=False`` or
         ``fix_limit=True``).
     level : float
-        The minimum that was reached: the largest weighted error, or the root mean square.
+        The objective at the solution: the largest weighted error, or the root mean square error.
     extrema : tuple of Extremum
         The points where the error of a minimax fit has magnitude ``level``. The errors of a single
         quantity alternate in sign there (equioscillation).
     inside : Errors
-        Measured over ``log_alpha_range``.
+        The errors measured over ``log_alpha_range``.
     wide : Errors
-        Measured over log_alpha in [-10, 10], whatever the range of the fit.
+        The errors measured over log_alpha in [-10, 10], whatever the range of the fit.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class Fit:
 
     @property
     def rms_error(self) -> float:
-        """Root of the mean square error of -KL on the range, uniformly in the grid's variable."""
+        """Root mean square error of -KL on the range, uniform in the variable ``grid``."""
         return self.inside.rms_error
 
     @property
@@ -133,19 +133,19 @@ class Fit:
         log_alpha : array_like or array
             Of any shape, from NumPy, dask, xarray, an array-API namespace, PyTorch or JAX.
         zero_at, log_c : float, optional
-            The constant, as in `logunif_kl.neg_kl`. The constant adds the same number to the fit
-            and to the exact value, so the error is the same under every convention.
+            The constant, as in `logunif_kl.neg_kl`. It adds the same number to the fit and to the
+            exact value, so the error of the fit does not depend on it.
 
         Returns
         -------
         array or scalar
-            Of the shape, floating type and library of `log_alpha`; a tensor or JAX array can be
-            differentiated.
+            Of the shape, floating type and library of `log_alpha`. For PyTorch and JAX, the result
+            can be differentiated.
 
         Raises
         ------
         TypeError, ValueError
-            As for `logunif_kl.neg_kl`.
+            The same as for `logunif_kl.neg_kl`.
         """
         return call(self._formula, "value", log_alpha, additive_constant(zero_at, log_c))
 
@@ -178,7 +178,7 @@ class Fit:
         Raises
         ------
         ValueError
-            If the language is not one of these, or as in `logunif_kl.neg_kl` for the constant.
+            If the language is not one of these, or if `zero_at` or `log_c` is not valid.
 
         Examples
         --------
@@ -238,7 +238,7 @@ class Fit:
         )
 
     def errors(self, log_alpha_range: tuple[float, float]) -> Errors:
-        """Measure the errors over any other range of log alpha.
+        """Measure the errors over another range of log alpha.
 
         Parameters
         ----------
@@ -263,12 +263,12 @@ class Fit:
         return measure(self._formula, *arguments.log_alpha_range(log_alpha_range), self.grid)
 
     def to_json(self) -> str:
-        """Write the fit as JSON, from which `from_json` makes an equal `Fit`, to the last bit."""
+        """Write the fit as JSON, which `from_json` reads back exactly, to the last bit."""
         return write(dataclasses.asdict(self))
 
     @staticmethod
     def from_json(document: str) -> Fit:
-        """Read what `to_json` wrote.
+        """Make a `Fit` from the JSON that `to_json` wrote.
 
         The errors are read, not measured. If the text may have been edited, measure them with
         ``fit.errors(fit.log_alpha_range)``.
@@ -288,13 +288,13 @@ class Fit:
         return Fit(**read(document))
 
     def plot(self, path: Any = None) -> Any:
-        """Draw the errors of value and gradient, with the levelled extrema.
+        """Plot the errors of value and gradient, and mark the points in ``extrema``.
 
         Parameters
         ----------
         path : str or path, optional
-            The file to save to. Its suffix gives the format. An existing file is replaced when the
-            new one is complete.
+            The file to save to. Its suffix gives the format. An existing file is only replaced once
+            the new one is complete.
 
         Returns
         -------

@@ -1,12 +1,12 @@
-"""A fitted formula: its arithmetic over any namespace, and its text in six languages.
+"""Evaluate a fitted formula with any array namespace, or write it as source code.
 
 With softplus(y) = log(1 + exp(y)) and sigmoid(y) = exp(-softplus(-y)), the two families are
 
     polynomial:  constant + x/2 + c1 alpha + ... + cn alpha^n,            alpha = exp(x)
     sigmoid:     constant - softplus(-x)/2 - sum_i k1_i sigmoid(-k2_i - k3_i x)
 
-The second is Molchanov's k1 sigmoid(k2 + k3 x) - 1/2 log(1 + 1/alpha) - k1, written so that nothing
-cancels as x -> inf and no exponential overflows, even when a framework differentiates it.
+The second formula, with one term, is Molchanov's k1 sigmoid(k2 + k3 x) - 1/2 log(1 + 1/alpha) - k1.
+In this form nothing cancels as x -> inf, and no exponential overflows, even in its derivatives.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "neg_kl"
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A family's name and its numbers; hashable, and callable over a namespace."""
+    """The name of a family with its constants. `value` and `slope` take any array namespace."""
 
     family: str
     constant: float
@@ -38,7 +38,7 @@ class Formula:
         return list(zip(c[0::3], c[1::3], c[2::3], strict=True))
 
     def value(self, xp: Any, x: Any) -> Any:
-        """-KL at x = log alpha, by operators and functions of the namespace."""
+        """Return -KL at x = log alpha, with the operators and functions of a namespace."""
         if self.family == POLYNOMIAL:
             return 0.5 * x + (_horner(xp.exp(x), self.coefficients) + self.constant)
         zero = xp.zeros_like(x)
@@ -48,7 +48,7 @@ class Formula:
         return total + self.constant if self.constant else total
 
     def slope(self, xp: Any, x: Any) -> Any:
-        """d(-KL)/dx at x = log alpha."""
+        """Return d(-KL)/dx at x = log alpha."""
         if self.family == POLYNOMIAL:
             scaled = tuple(k * c for k, c in enumerate(self.coefficients, 1))
             return 0.5 + _horner(xp.exp(x), scaled)
@@ -68,7 +68,7 @@ def _horner(alpha: Any, coefficients: tuple[float, ...]) -> Any:
 
 
 def source(formula: Formula, language: str, constant: float, note: str) -> str:
-    """Write a formula with ``constant`` added to its own constant, and ``note`` as a comment."""
+    """Write a formula as source code, with ``constant`` added and ``note`` as a comment."""
     if language not in WRITERS:
         raise ValueError(
             f"there is no language {shown(language)} to write a formula in: "
@@ -85,7 +85,7 @@ def source(formula: Formula, language: str, constant: float, note: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """The syntax of a language for the functions that the families need; Python's by default."""
+    """How a language writes exp, softplus, sigmoid and a function. The defaults are Python's."""
 
     exp: str
     softplus: str

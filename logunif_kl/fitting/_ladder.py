@@ -1,4 +1,4 @@
-"""The ladder: the best errors for each number of terms, next to errors of published formulae."""
+"""`ladder`: the best errors for each number of terms, next to those of published formulae."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_RUNGS = {SIGMOID: MOST[SIGMOID], POLYNOMIAL: 12}
 class Published:
     """A published formula with the same number of constants, measured over the same range.
 
-    ``max_error`` is the error with the best constant if the rung's constant is free.
+    If the rung's constant is free, ``max_error`` is the error with the best constant.
     """
 
     name: str
@@ -47,11 +47,11 @@ class Rung:
     transcendentals : int
         Exponentials and logarithms per element.
     value : Fit
-        The fit to the value, with the least ``max_error`` of the family.
+        The fit to the value. It has the least ``max_error`` of the family.
     gradient : Fit
-        The fit to the gradient, with the least ``max_grad_error`` of the family.
+        The fit to the gradient. It has the least ``max_grad_error`` of the family.
     published : Published or None
-        The published formula of this cost, if there is one.
+        The published formula with as many constants, if there is one.
     """
 
     family: str
@@ -70,7 +70,7 @@ def ladder(
     norm: str = "minimax",
     progress: Callable[[Any], Any] | None = None,
 ) -> tuple[Rung, ...]:
-    """Find the least errors of value and gradient for 1, 2, 3, ... terms.
+    """Find the smallest worst errors of value and gradient for 1, 2, 3, ... terms.
 
     Parameters
     ----------
@@ -79,9 +79,9 @@ def ladder(
     family : {"sigmoid", "polynomial"}
         Sums of sigmoids for every alpha, or polynomials over alpha in [0.05, 1].
     norm : {"minimax", "least_squares"}
-        As for `fit_sigmoid`.
+        The same as for `fit_sigmoid`.
     progress : callable, optional
-        Takes the numbers of terms and yields them one by one, such as a progress bar.
+        ``progress(steps)`` must yield each of the steps, for example with a progress bar.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def _rung(family: str, terms: int, norm: str) -> Rung:
         family=family,
         terms=terms,
         constants=3 * terms if family == SIGMOID else terms + 1,
-        # exp and log1p of -x, and an exp for each sigmoid; a polynomial takes one exp
+        # softplus(-x) takes exp and log1p, and each sigmoid takes exp; a polynomial takes one exp
         transcendentals=2 + terms if family == SIGMOID else 1,
         value=make(terms, norm=norm, target="value"),
         gradient=make(terms, norm=norm, target="gradient"),

@@ -1,9 +1,9 @@
 """Minimax fits of value and gradient together by linear programming.
 
-The number of extrema is unknown then, so the exchange lacks points to begin with. A linear program
-minimises the largest of the linearised errors on a grid. The step is kept if the true largest error
-falls; otherwise the next program stays within a smaller region. The exchange continues from the
-points whose constraints are active at the end.
+If both are fitted, the number of extrema is unknown, so `_exchange` has no points to start from.
+Here a linear program minimises the largest linearised error on a grid. If the true largest error
+falls, the step is kept. Otherwise the next program is restricted to a smaller region. At the end
+the points with active constraints are passed to `_exchange.refine`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_PROGRAMS = 80
 
 
 def minimise_by_linear_programs(problem: Problem, p: Array, grid: Array) -> tuple[Array, list]:
-    """Return the parameters, and the active points as (quantity, log alpha)."""
+    """Return parameters, and the points with active constraints as (quantity, log alpha)."""
     best = problem.worst(p, grid)
     radius = np.inf if problem.family.linear else 0.1
     points: list[tuple[int, float]] = []
@@ -38,7 +38,7 @@ def minimise_by_linear_programs(problem: Problem, p: Array, grid: Array) -> tupl
         else:
             radius = min(radius, float(np.max(np.abs(step) / scale))) / 4.0
         if problem.family.linear and ratio > 0.999:
-            # The program's tolerance is relative to the error at its start, so solve again.
+            # linprog's tolerance is relative to the error at the start, so solve once more.
             radius = np.inf
     return p, points
 
@@ -46,7 +46,7 @@ def minimise_by_linear_programs(problem: Problem, p: Array, grid: Array) -> tupl
 def _program(
     problem: Problem, p: Array, grid: Array, level: float, radius: Array
 ) -> tuple[Array, float, list[tuple[int, float]]]:
-    """Minimise h with |error + jacobian step| <= h in units of ``level``."""
+    """Find the step that minimises h with |error + jacobian step| <= h, in units of ``level``."""
     errors = [q.error(p, grid) / level for q in problem.quantities]
     jacobians = [q.jacobian(p, grid) / level for q in problem.quantities]
     error, jacobian = np.concatenate(errors), np.concatenate(jacobians)

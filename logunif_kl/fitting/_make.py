@@ -1,4 +1,4 @@
-"""Make a `Fit` from a solved formula: measure it and record the levelled extrema."""
+"""Make a `Fit` from a solved formula: measure its errors and record its levelled extrema."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ._fit import Fit
 from ._formula import Formula
 from ._problem import Problem
 
-LEVELLED = 1e-5  # relative difference below which an extremum counts as levelled
+LEVELLED = 1e-5  # an extremum this close to the largest error, relative to it, counts as levelled
 
 
 def _rounding(formula: Formula) -> float:
-    """Bound the error of the value that rounding the coefficients causes."""
+    """Bound the change of the value that comes from rounding the coefficients."""
     return float(np.finfo(np.float64).eps * sum(abs(c) for c in formula.coefficients))
 
 
 def make_fit(formula: Formula, problem: Problem, asked: dict[str, Any]) -> Fit:
-    """Measure a formula with its rounded constants. ``asked`` holds the caller's options."""
+    """Measure a formula and return a `Fit`. ``asked`` holds the caller's options."""
     left_range = ValueError(
         "the fit left the range of a double: ask for fewer coefficients or a narrower range"
     )

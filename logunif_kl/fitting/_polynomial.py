@@ -21,7 +21,7 @@ from ._make import make_fit
 from ._problem import Array, Problem, Quantity, quantities
 
 GRID, COARSE = 1001, 201
-#: Rounding the coefficients may multiply the largest weighted error by this factor, not more.
+#: Rounding the coefficients may multiply the largest weighted error by at most this factor.
 ROUNDING = 1.01
 
 
@@ -43,27 +43,27 @@ def fit_polynomial(
     Parameters
     ----------
     degree : int, default 3
-        n, from 1 to 60. The terms nearly cancel when n is large: a degree is refused if rounding
-        the coefficients raises the error by more than 1 % (from about 20 over [0.05, 1]).
+        n, from 1 to 60. Terms of a high degree nearly cancel. If rounding the coefficients raises
+        the error by more than 1 %, a ValueError is raised (over [0.05, 1], from degree 20 or so).
     alpha_range : pair of float, default (0.05, 1)
         The range of alpha, a ratio of variances. The range may begin at 0 and must be finite.
     norm : {"minimax", "least_squares"}
-        Minimise the largest error, by Remez's exchange, or the mean square.
+        Minimise the largest error (by Remez's exchange) or the mean square error.
     grid : {"log", "linear", "dropout_rate"}
         The variable in which the mean square is uniform: log alpha, alpha, or
-        p = alpha/(1 + alpha). Minimax fits do not depend on it.
+        p = alpha/(1 + alpha). A minimax fit does not depend on `grid`.
     free_constant : bool, default True
-        Fit the constant; otherwise it is -(gamma + log 2)/2, which makes the formula exact as
-        alpha -> 0.
+        Whether to fit the constant. If not, it is -(gamma + log 2)/2, which makes the formula exact
+        as alpha -> 0.
     weight : {None, "absolute", "relative"} or callable
         With None, the error of -KL is absolute and the error of its gradient relative. The names
-        make both absolute or both relative (the error of -KL is then relative to its value for
-        ``zero_at=inf``). A callable takes an array of log alpha and returns a positive factor for
-        the errors of None.
+        make both errors absolute, or both relative (the error of -KL relative to -KL for
+        ``zero_at=inf``). A callable takes an array of log alpha and returns positive factors, which
+        multiply the errors that None uses.
     target : {"value", "gradient", "both"}
-        The error of -KL, the error of its derivative in log alpha, or the larger of the two (the
-        sum of their squares for least squares). For a gradient without a fixed constant, the best
-        constant for the value is taken.
+        What to minimise: the error of -KL, the error of its derivative in log alpha, or the larger
+        of the two (for least squares, the sum of their squares). The gradient does not determine a
+        free constant, so ``"gradient"`` takes the best constant for the value.
 
     Returns
     -------
@@ -76,9 +76,9 @@ def fit_polynomial(
 
     Notes
     -----
-    Over [0.05, 1] the best cubic has worst error 5.26e-3, attained at five points with alternating
-    signs; Kingma's published coefficients with their best constant have 6.64e-3. Least squares on
-    the log grid gives his coefficients to 0.2 %.
+    Over [0.05, 1] the best cubic has a worst error of 5.26e-3, at five points with alternating
+    signs. Kingma's published coefficients, with their best constant, have 6.64e-3. Least squares on
+    the log grid reproduces those coefficients to 0.2 %.
 
     References
     ----------
@@ -147,7 +147,7 @@ def _minimax(problem: Problem, p: Array, degree: int) -> Array:
 
 
 def _both(problem: Problem, p: Array, points: Array) -> Array:
-    """Minimise the larger of two errors; one alone, if its best fit keeps the other smaller."""
+    """Minimise the larger of two errors. If the best fit of one keeps the other smaller, use it."""
     family = problem.family
     assert isinstance(family, PolynomialFamily)
     for i, quantity in enumerate(problem.quantities):
@@ -177,7 +177,7 @@ def _only(problem: Problem, family: PolynomialFamily, quantity: Quantity) -> Pro
 
 
 def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formula:
-    """Choose the constant to minimise the error of the value; a gradient does not determine it."""
+    """Choose the constant that minimises the error of the value: the gradient leaves it open."""
     (value,) = fixed(formula, "value", None)
     if norm == "least_squares":
         nodes, weights = quadrature(problem.low, problem.high, grid)
@@ -185,7 +185,7 @@ def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formul
     points = problem.grid(POINTS)
     error = value.error(NOTHING, points)
     formula = _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)
-    # Errors of both signs now occur, so the extrema of the magnitude include both signs.
+    # The error now has both signs, so the maxima of its magnitude include both extremes.
     (value,) = fixed(formula, "value", None)
     _, error = value.extrema(NOTHING, points)
     return _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)
@@ -196,7 +196,7 @@ def _shifted(formula: Formula, shift: float) -> Formula:
 
 
 def _check_rounding(fit: Fit, problem: Problem, p: Array) -> None:
-    """Raise if rounding the coefficients makes the fit worse than the solution."""
+    """Raise ValueError if rounding the coefficients makes the error more than 1 % larger."""
     points = problem.grid(GRID)
     if fit.norm == "minimax":
         solved = problem.worst(p, points)

@@ -1,8 +1,8 @@
-"""The objective of a fit: weighted errors of value and gradient, as functions of parameters.
+"""What a fit minimises: weighted errors of value and gradient, as functions of parameters.
 
-A family supplies its value and its slope in x = log alpha, and their Jacobians in the parameters. A
-`Quantity` is one of their errors. By default the error of -KL is absolute and the error of
-d(-KL)/dx relative.
+A `Family` supplies its value and its slope in x = log alpha, and their Jacobians in the parameters.
+A `Quantity` is the error of the value or of the slope. By default the error of -KL is absolute and
+the error of d(-KL)/dx relative.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ CORE = 12.0
 
 
 class Family(Protocol):
-    """Formulae that differ by their parameters.
+    """A formula for -KL with free parameters p.
 
-    ``value(p, x)`` is -KL at log alpha x with the parameters p, and ``slope`` its derivative in x.
-    The Jacobians are their derivatives in p, with a column for each parameter.
+    ``value(p, x)`` is -KL at x = log alpha, and ``slope(p, x)`` is its derivative in x. The
+    Jacobians are the derivatives of both in p, with a column for each parameter.
     """
 
     @property
@@ -46,7 +46,7 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class Quantity:
-    """The error of the value or of the gradient, times its weight."""
+    """The weighted error of the value or of the gradient of a `Family`."""
 
     name: str
     family: Family
@@ -64,23 +64,23 @@ class Quantity:
         return np.asarray(error * self._scale(x))
 
     def noise(self, x: Array) -> float:
-        """Bound the rounding error of `error`. Smaller extrema cannot be levelled."""
+        """Bound the rounding error of `error`. Extrema below this bound cannot be levelled."""
         exact = _api.neg_kl(x) if self.name == "value" else _api.neg_kl_grad(x)
         return float(16.0 * np.finfo(np.float64).eps * np.max(np.abs(exact) * self._scale(x)))
 
     def extrema(self, p: Array, grid: Array) -> tuple[Array, Array]:
-        """Find all local maxima of the magnitude of the error, the ends of the grid included."""
+        """Find all local maxima of the error's magnitude, including the ends of the grid."""
         return local_extrema(lambda x: self.error(p, x), grid)
 
     def jacobian(self, p: Array, x: Array) -> Array:
-        """Differentiate the error in the parameters; the shape is (x.size, p.size)."""
+        """Return the derivatives of the error in the parameters, of shape (x.size, p.size)."""
         of = self.family.value_jacobian if self.name == "value" else self.family.slope_jacobian
         return np.asarray(of(p, x) * self._scale(x)[:, None])
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The errors to be minimised together, and the range of log alpha."""
+    """The errors to minimise together, and the range of log alpha."""
 
     family: Family
     quantities: tuple[Quantity, ...]
@@ -88,9 +88,9 @@ class Problem:
     high: float
 
     def grid(self, points: int) -> Array:
-        """Return points of log alpha from end to end, dense within |log alpha| <= 12.
+        """Return points from `low` to `high`, dense within |log alpha| <= 12 and sparse outside.
 
-        Further out every error is nearly at its limit, so few points suffice.
+        Outside, every error is nearly at its limit, so few points suffice.
         """
         low, high = max(self.low, -HORIZON), min(self.high, HORIZON)
         a, b = max(low, -CORE), min(high, CORE)
@@ -98,7 +98,7 @@ class Problem:
             return np.linspace(low, high, points)
         grid = np.linspace(a, b, points)
         if b < CORE:
-            # extrema of polynomials in alpha cluster at the ends like Chebyshev's
+            # extrema of a polynomial in alpha cluster at the ends, as for Chebyshev polynomials
             angles = np.linspace(0.0, math.pi, points)[1:-1]
             lowest, highest = math.exp(a), math.exp(b)
             alpha = (lowest + highest) / 2.0 - (highest - lowest) / 2.0 * np.cos(angles)
@@ -116,18 +116,18 @@ class Problem:
         return largest if math.isfinite(largest) else math.inf
 
     def root_mean_square(self, p: Array, nodes: Array, weights: Array) -> float:
-        """Return the root of the sum over the quantities of the mean square of the error."""
+        """Return the square root of the sum of the quantities' mean square errors."""
         return math.sqrt(sum(float(weights @ q.error(p, nodes) ** 2) for q in self.quantities))
 
     def noise(self, x: Array) -> float:
-        """Return the largest noise of a quantity."""
+        """Return the largest of the quantities' noise bounds."""
         return max(q.noise(x) for q in self.quantities)
 
 
 def quantities(
     family: Family, target: str, weight: str | Callable[[Array], Any] | None
 ) -> tuple[Quantity, ...]:
-    """Make the weighted quantities that a target names."""
+    """Make the weighted errors that `target` asks for: of the value, the gradient or both."""
     check_for_linear_algebra()
     names: Sequence[str] = ("value", "gradient") if target == "both" else (target,)
     return tuple(Quantity(name, family, _weight(name, weight)) for name in names)

@@ -36,7 +36,7 @@ def fit_sigmoid(
     weight: str | Callable[[Any], Any] | None = None,
     target: str = "value",
 ) -> Fit:
-    r"""Fit a sum of sigmoids in log alpha to -KL, as Molchanov et al. did with one.
+    r"""Fit a sum of sigmoids in log alpha to -KL. Molchanov et al. used one sigmoid.
 
     .. math:: -\mathrm{KL} \approx \sum_i k_{1i}\, \sigma(k_{2i} + k_{3i} \log\alpha)
               - \tfrac12 \log(1 + \alpha^{-1}) - \sum_i k_{1i}
@@ -48,13 +48,13 @@ def fit_sigmoid(
     log_alpha_range : pair of float, default (-inf, inf)
         The range of log alpha; either end may be infinite.
     norm : {"minimax", "least_squares"}
-        Minimise the largest error, or the mean square, uniformly in log alpha. Over a range with
-        an infinite end the mean is over the part within [-10, 10].
+        Minimise the largest error, or the mean square error, uniform in log alpha. If the range has
+        an infinite end, the mean is over its part within [-10, 10].
     fix_limit : bool, default False
-        Hold sum k1 to (gamma + log 2)/2, so that the value is exact as alpha -> 0. As
-        alpha -> inf it is always exact.
+        Constrain sum k1 to (gamma + log 2)/2, so that the value is exact as alpha -> 0. (As
+        alpha -> inf it is always exact.)
     weight, target
-        As for `fit_polynomial`.
+        The same as for `fit_polynomial`.
 
     Returns
     -------
@@ -64,14 +64,14 @@ def fit_sigmoid(
     Raises
     ------
     TypeError, ValueError
-        If an argument is of a wrong type or out of range, or no start leads to a fit.
+        If an argument is of a wrong type or out of range, or if the search finds no fit.
 
     Notes
     -----
-    The best single sigmoid has a worst error of 4.97e-3, with about (0.63021, 1.86874, 1.49788);
-    the published constants have 9.37e-3. Its four extrema of alternating sign prove a local
-    optimum. With several terms a better fit than the one found may exist. Sums with sum |k1| > 4
-    are excluded, because they would lose digits by cancellation.
+    The best single sigmoid, with constants near (0.63021, 1.86874, 1.49788), has a worst error of
+    4.97e-3. The published constants have 9.37e-3. Four extrema of alternating sign prove a local
+    optimum. With several terms, a better fit than the one found may exist. The search excludes
+    sum |k1| > 4, because terms that nearly cancel lose digits.
 
     References
     ----------
@@ -113,7 +113,7 @@ def fit_sigmoid(
 
 
 def _sound(problem: Problem, p: Array) -> bool:
-    """Whether the value vanishes as alpha -> inf, and few digits cancel."""
+    """Whether the value vanishes as alpha -> inf (all k3 > 0) and loses few digits."""
     assert isinstance(problem.family, SigmoidFamily)
     steep = problem.family.constants(p)[:, 2]
     return _amplitude(problem, p) <= MAX_AMPLITUDE and bool(np.all(steep > 0.0))
@@ -125,7 +125,7 @@ def _amplitude(problem: Problem, p: Array) -> float:
 
 
 def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> list[Array]:
-    """Return least-squares solutions, and for minimax also the starts, which find other optima."""
+    """Return least-squares solutions. For minimax, add the starts, which lead to other optima."""
     family = problem.family
     assert isinstance(family, SigmoidFamily)
     count = 1 if family.terms == 1 else 4 + 2 * family.terms

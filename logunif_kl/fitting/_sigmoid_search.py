@@ -1,12 +1,12 @@
-"""The fit of a sum of sigmoids: least squares from many starts, then the largest error by SLSQP.
+"""Fit a sum of sigmoids: least squares from many starts, then minimax by SLSQP.
 
-The family is not linear in its constants, so there are several local optima. The search begins from
-fixed starts (an additive recurrence, no random numbers) and from the few best least-squares
-solutions, and keeps the best result, which need not be the global optimum. `minimise_by_slsqp`
-minimises h subject to |error(x_i)| <= h at points x_i by sequential quadratic programming, and adds
-the extrema of each solution to the points. SLSQP uses second-order information, which is needed
-because the best fit of two sigmoids has fewer extrema than constants. If the number of extrema is
-parameters + 1, the exchange of `_exchange` then refines the result to rounding error.
+The family is not linear in its constants, so there are several local optima. The search begins at
+fixed starts (from an additive recurrence, not from random numbers) and at the best least-squares
+solutions. It keeps the best result, which need not be the global optimum. `minimise_by_slsqp`
+minimises h subject to |error(x_i)| <= h at points x_i, by sequential quadratic programming. It adds
+the extrema of each solution to the points. SLSQP uses second-order information. It is needed
+because the best fit of two sigmoids has fewer extrema than constants. If there are (parameters + 1)
+extrema, `_exchange` then refines the result to rounding error.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from ._problem import Array, Problem
 ROUNDS = 25
 SETTLED = 1e-7
 FEW = 30
-# Roberts' additive recurrence: powers of the inverse of the root of t^3 = t + 1.
+# The steps of Roberts' additive recurrence: 1/t and 1/t^2, where t^3 = t + 1.
 _STEPS = np.array([0.7548776662466927, 0.5698402909980532])
 
 
 def starts(family: SigmoidFamily, count: int) -> Iterator[Array]:
-    """Spread centres over log alpha in [-5, 1] and steepnesses over [1, 3]."""
+    """Yield `count` starts, with centres spread over [-5, 1] and steepnesses over [1, 3]."""
     n = family.terms
     for i in range(count):
         u = np.modf(0.5 + np.multiply.outer(np.arange(1 + i * n, 1 + (i + 1) * n), _STEPS))[0]
         centre, steep = -5.0 + 6.0 * u[:, 0], 1.0 + 2.0 * u[:, 1]
         height = np.full(n, HALF_GAMMA_LOG_2 / n)
         if i % 2:
-            # use heights of both signs, because sums that nearly cancel are among the best
+            # use heights of both signs, because some of the best sums nearly cancel
             height = np.where(np.arange(n) % 2 == 0, HALF_GAMMA_LOG_2, -HALF_GAMMA_LOG_2 / 2.0)
             height[0] += HALF_GAMMA_LOG_2 - height.sum()
         rows = np.stack([height, -centre * steep, steep], axis=1)
@@ -44,7 +44,7 @@ def starts(family: SigmoidFamily, count: int) -> Iterator[Array]:
 
 
 def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: int) -> list[Array]:
-    """Return the distinct local minima of the weighted sum of squares, the best first."""
+    """Return the distinct local minima of the weighted sum of squares, best first."""
     family = problem.family
     assert isinstance(family, SigmoidFamily)
     root = np.tile(np.sqrt(weights), len(problem.quantities))
@@ -83,9 +83,9 @@ def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: in
 
 
 def minimise_by_slsqp(problem: Problem, p: Array, grid: Array, to_beat: float = math.inf) -> Array:
-    """Minimise the largest error by a local method that begins at p.
+    """Return parameters that locally minimise the largest error, from a search that begins at p.
 
-    Stop if the error at a few points is above ``to_beat``, because more points can only raise it.
+    Stop early if the largest error at a few points exceeds ``to_beat``: more points only raise it.
     """
     found = [q.extrema(p, grid) for q in problem.quantities]
     points = [_thinned(grid, x) for x, _ in found]

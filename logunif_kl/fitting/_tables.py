@@ -1,4 +1,4 @@
-"""The tables of a fit, which ``print(fit)`` and ``logunif-kl fit`` show."""
+"""Make the tables that ``print(fit)`` and ``logunif-kl fit`` show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ._formula import POLYNOMIAL
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
-"""A title, the headings, and the rows; the first column holds text, the others numbers."""
+"""A title, the headings and the rows. The first column holds text, and the others hold numbers."""
 
 
 def tables(fit: Any) -> list[Table]:
@@ -81,7 +81,7 @@ def _named(fit: Any) -> list[tuple[str, float]]:
 
 
 def _place(fit: Any, log_alpha: float) -> str:
-    """Write a log alpha, or the infinite end where an error is only approached."""
+    """Return log alpha as text, or the infinite end if the error tends to the extremum."""
     low, high = fit.log_alpha_range
     if log_alpha < -12.0 and math.isinf(low):
         return "-inf"

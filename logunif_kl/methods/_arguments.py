@@ -1,4 +1,4 @@
-"""Check options of methods and fits."""
+"""Check the options that methods and fits take."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def integer(name: str, given: Any, least: int, most: int | None, remedy: str) ->
 
 
 def choice(name: str, given: Any, known: Iterable[str]) -> str:
-    """Return an option after checking that it is one of the known words."""
+    """Return an option after checking that it is one of the `known` strings."""
     if not isinstance(given, str) or given not in known:
         raise ValueError(
             f"{name}={shown(given)} is not known: pass one of {', '.join(map(repr, known))}"

@@ -1,10 +1,10 @@
-r"""F and uF' for large u, by the expansion in 1/u of the expectation in Hron's Eq. 1.
+r"""Expansions of F(u) and uF'(u) (as in `logunif_kl.neg_kl`) in 1/u, from Hron's Eq. 1.
 
 .. math:: F(u) \sim \tfrac12 \bigl[\log u - \psi(\tfrac12)\bigr]
           - \sum_{n \ge 1} \frac{(\frac12)_n}{2n\,u^n}, \qquad
           u F'(u) \sim \tfrac12 \sum_{n \ge 0} \frac{(\frac12)_n}{u^n}
 
-These are the termwise derivatives in a, at a = 0, of Kummer's expansion (DLMF 13.7.2)
+Both follow from Kummer's expansion (DLMF 13.7.2): differentiate each term in a, at a = 0.
 
 .. math:: M(a; b; -u) \sim \frac{\Gamma(b)}{\Gamma(b - a)} u^{-a}
           \sum_n \frac{(a)_n (a - b + 1)_n}{n!\,u^n}
@@ -24,7 +24,7 @@ from .._convention import HALF_GAMMA_LOG_2
 class Expansion:
     """Both expansions in double precision, for u >= `smallest`.
 
-    An expansion ends where (1/2)_n/u^n is below 2^-56 at u = `smallest`.
+    Each expansion ends with the first n for which (1/2)_n/u^n is below 2^-56 at u = `smallest`.
     """
 
     def __init__(self, smallest: float) -> None:
@@ -47,7 +47,7 @@ class Expansion:
         return _horner(self._slope, self._over(xp, x))
 
     def _over(self, xp: Any, x: Any) -> Any:
-        """Return 1/u = 2 exp(x), with u replaced by the least u if it is smaller."""
+        """Return 1/u = 2 exp(x), but at most 1/`smallest`."""
         return 2.0 * xp.exp(xp.minimum(x, xp.full_like(x, -math.log(2.0 * self.smallest))))
 
 

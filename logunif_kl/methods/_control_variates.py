@@ -1,4 +1,4 @@
-r"""The integrand of Monte Carlo: -log|z + r| minus control variates with known means.
+r"""The integrand of `monte_carlo`: -log|z + r| minus control variates with known means.
 
 With r = alpha^(-1/2), z ~ N(0, 1) and phi the normal density,
 
@@ -6,27 +6,26 @@ With r = alpha^(-1/2), z ~ N(0, 1) and phi the normal density,
 
 and E log|z| = -(gamma + log 2)/2. These control variates are subtracted from log|z + r|:
 
-- The singularity. With t = z + r, d = min(1, 1/r) and q = (t/d)^2, let
-  h_r = 1/2 (log q + (1 - q) + (1 - q)^2/2) exp(t^2/2 - t r) for q < 1, and 0 elsewhere. It has two
-  continuous derivatives at q = 1, and log|t| - h_r is bounded. The exponential cancels the
-  variation of the density near -r, so the mean of h_r is -16/15 d phi(r). (With a wider window the
-  exponential would magnify rare samples. With a kink at q = 1, most samples would miss the kink
-  where r is small.)
-- log|z| minus its own singularity h_0, which is strongly correlated with the integrand where r is
-  small.
+- The singularity. With t = z + r, d = min(1, 1/r) and q = (t/d)^2, let h_r = 1/2 (log q + (1 - q) +
+  (1 - q)^2/2) exp(t^2/2 - t r) for q < 1, and 0 elsewhere. It has two continuous derivatives at q =
+  1, and log|t| - h_r is bounded. The exponential cancels the variation of the density near -r, so
+  the mean of h_r is -16/15 d phi(r). (A wider window would let the exponential magnify rare
+  samples. A kink at q = 1 would be missed by most samples where r is small.)
+- log|z| - h_0, which has no singularity. Where r is small, it is strongly correlated with the
+  integrand.
 - The Hermite polynomials He_0 to He_4 of z. A regression over 256 equally probable z gives the
   coefficients of log|z| and the polynomials. The coefficients depend on r but not on the sample, so
   the estimate is unbiased and its standard error is the usual one.
-- Above r = 6, only the Taylor polynomial of degree 4 of log|1 + z/r|, whose mean is -1/(2 r^2) -
-  3/(4 r^4). The probability of the singularity is below 1e-8 there.
+- For r > 6, the Taylor polynomial of degree 4 of log|1 + z/r| replaces all of these. Its mean is
+  -1/(2 r^2) - 3/(4 r^4). There the probability of the singularity is below 1e-8.
 
 The remainder is averaged over z ~ N(0, 4) with the weight 2 exp(-3 z^2/8), the ratio of the
 densities. This raises the variance a little where r is near 1, but makes the standard error
 reliable, because samples of N(0, 1) rarely reach the tails, where the remainder is largest.
-Sampling N(0, 4) also makes the integrand vanish at the ends of Sobol's points.
+Sampling N(0, 4) also makes the integrand vanish at 0 and 1, the ends of the range of Sobol points.
 
-A poor coefficient causes no bias, only a larger variance, which
-``validation/results/monte_carlo/monte_carlo.json`` records.
+A poor coefficient causes no bias, only a larger variance.
+``validation/results/monte_carlo/monte_carlo.json`` records the variances.
 """
 
 from __future__ import annotations
@@ -43,24 +42,24 @@ from .._numpy.memory import check_for_linear_algebra
 
 #: E log|z| for z ~ N(0, 1): (log 2 + psi(1/2))/2 = -(gamma + log 2)/2.
 MEAN_LOG = -HALF_GAMMA_LOG_2
-#: The standard deviation of z with control variates.
+#: The standard deviation of the sampled z when control variates are used.
 SPREAD = 2.0
 #: Below this log alpha, 1 + alpha^(1/2) is 1 in double precision; alpha^(-1/2) is still finite.
 LEAST_LOG_ALPHA = -1400.0
 
-_FAR = 6.0  # r above which the Taylor polynomial takes over
+_FAR = 6.0  # above this r, only the Taylor polynomial is subtracted
 _PHI_0 = 1.0 / math.sqrt(2.0 * math.pi)
 _SINGULAR = 16.0 / 15.0  # -E h_r / (d phi(r))
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
-_CHUNK = 256  # elements of log alpha in one regression
+_CHUNK = 256  # the number of log alpha in one regression
 
 
 class Controls(NamedTuple):
     """The control variates at given z, which do not depend on log alpha."""
 
     variates: np.ndarray
-    """Shape (6, m): 1, He_1 to He_4, and log|z| less h_0 and its mean. All but the first have
-    mean 0."""
+    """Shape (6, m): 1, He_1 to He_4, and log|z| - h_0 minus its mean. All but the first have mean
+    0."""
 
     weight: np.ndarray
     """Shape (m,): the density of N(0, 1) divided by the density of N(0, SPREAD^2)."""
@@ -82,7 +81,7 @@ def controls(z: np.ndarray) -> Controls:
 
 
 class Integrand:
-    """A function of z for each of k values of log alpha, whose mean gives -F(u).
+    """The integrand at k values of log alpha: its mean over z, plus `shift`, is -F(u).
 
     Parameters
     ----------
@@ -114,8 +113,8 @@ class Integrand:
         singular /= np.maximum(1.0, r)
         # The mean of the control variates, with the sign that they have in the integrand.
         if gradient:
-            # z h_r has the mean 16/15 d r phi(r), z He_1 has the mean 1, and z times the others has
-            # the mean 0
+            # E[z h_r] = 16/15 d r phi(r), E[z He_1] = 1, and E[z g] = 0 for the other control
+            # variates g
             taken = np.where(near, self._coefficients[:, 1] + r * singular, s + s**3)
             self.shift = 0.5 * r * taken if controlled else np.zeros_like(r)
             self.rounding = 4.0 * _EPS * np.where(near, 1.0 + r, 1.0)
@@ -134,7 +133,7 @@ class Integrand:
                 yield rows[start : start + size]
 
     def evaluate(self, rows: np.ndarray, z: np.ndarray, of_z: Controls | None) -> np.ndarray:
-        """Return the integrand of one group at z of shape (m,), in the shape (rows.size, m).
+        """Return the integrand at the indices `rows` and at z of shape (m,): shape (rows.size, m).
 
         `of_z` is ``controls(z)``, or None for the integrand without control variates.
         """
@@ -158,7 +157,7 @@ class Integrand:
 
 
 def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray:
-    """Regress log|z + r| - h_r on the control variates; return (k, 6), zero except at `rows`."""
+    """Regress log|z + r| - h_r on the control variates. Return (k, 6), with 0 outside `rows`."""
     z, (variates, weight) = _NODES, _AT_NODES
     if gradient:
         weight = weight * z
@@ -169,14 +168,14 @@ def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray
         some = rows[start : start + _CHUNK]
         target = _smooth_log(z + r[some, np.newaxis], r[some, np.newaxis]) * weight
         for j, row in enumerate(solve):
-            # the rounding of a matrix product would depend on other elements
+            # Sum each row by itself: the rounding of a matrix product depends on other rows.
             found[some, j] = (target * row).sum(axis=1)
     return found
 
 
 def _far(t: np.ndarray, controlled: bool) -> np.ndarray:
     """Return log|1 + t| to relative precision, minus its Taylor polynomial if `controlled`."""
-    # log1p is used above -1/2 only; clip its argument there to avoid the singularity
+    # log1p is used for t > -1/2 only, so clip its argument to avoid the singularity at -1
     out = np.where(t > -0.5, np.log1p(np.maximum(t, -0.5)), _log(1.0 + t))
     if controlled:
         out -= t * (1.0 - t * (1 / 2 - t * (1 / 3 - t / 4)))

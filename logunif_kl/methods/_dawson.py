@@ -1,18 +1,18 @@
-"""The gradient by Dawson's function, as SciPy computes it.
+"""The gradient of -KL, from SciPy's implementation of Dawson's function.
 
     d(-KL)/d log alpha = u F'(u) = sqrt(u) D(sqrt(u))                               (Hron's Eq. 3)
 
 SciPy computes Dawson's function D by Johnson's Faddeeva package, which shares no code with
 `logunif_kl.neg_kl_grad`. The method is therefore an independent check in double precision.
 
-Two ranges need care. For large u the formula is infinity times zero, so s = sqrt(u) is clipped to a
-value from which s D(s) is 1/2 to the last bit. For small s, SciPy's function is accurate relative
-to 1, not to its own value: from s = 0.0101 to 0.3 its relative error reaches 1.7e-14, 78 units in
-the last place. Below s = 1/2 the first terms of the power series replace SciPy's function,
+Two ranges need care. For large u the formula is infinity times zero, so s = sqrt(u) is clipped to
+2^27, where s D(s) is already 1/2 to the last bit. For small s, SciPy's function is accurate
+relative to 1, not to its own value: from s = 0.0101 to 0.3 its relative error reaches 1.7e-14, 78
+units in the last place. Below s = 1/2 the first terms of the power series replace SciPy's function,
 
     D(s)/s = sum_k (-2 s^2)^k/(2k + 1)!! = 1 - 2u/3 (1 - 2u/5 (1 - 2u/7 (...))),
 
-which also gives the limit u -> 0 without a division of zero by zero.
+The power series also gives the limit u -> 0, without dividing zero by zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ._operation import operation
 
 # s D(s) = 1/2 + 1/(4 s^2) + ..., and 1/(4 s^2) is below 2^-54 from here on.
 _FAR = 2.0**27
-# Below this s use the power series; the terms after its first 14 are below 1e-19.
+# Below this s use the power series. The terms after the first 14 are below 1e-19.
 _NEAR = 0.5
 _TERMS = 14
 
@@ -43,7 +43,7 @@ def _slope(xp: Any, x: Any) -> Any:
 
 
 def _near(u: np.ndarray) -> np.ndarray:
-    """D(s)/s for small s = sqrt(u)."""
+    """Return D(s)/s for small s = sqrt(u)."""
     result = np.ones_like(u)
     for k in range(_TERMS, 0, -1):
         result = 1.0 - 2.0 * u / (2 * k + 1) * result
@@ -54,7 +54,7 @@ _SLOPE = operation(_slope, on_host=True)
 
 
 def dawson_grad(log_alpha: Any) -> Any:
-    r"""Differentiate -KL(q || p) in log alpha, by SciPy's Dawson function.
+    r"""The derivative of -KL(q || p) in log alpha, by SciPy's Dawson function.
 
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = \sqrt u\,D(\sqrt u),
               \qquad u = \tfrac12 e^{-\log\alpha}, \qquad D(s) = e^{-s^2} \int_0^s e^{t^2} dt
@@ -72,7 +72,7 @@ def dawson_grad(log_alpha: Any) -> Any:
     Returns
     -------
     array or scalar
-        As for `logunif_kl.neg_kl_grad`.
+        The same as for `logunif_kl.neg_kl_grad`.
 
     References
     ----------
@@ -92,7 +92,7 @@ def _no_value(log_alpha: Any) -> Any:
     raise TypeError("dawson gives the gradient of -KL only: take another method for the value")
 
 
-# METHODS holds methods with a value only; ``logunif-kl validate`` checks this gradient.
+# METHODS leaves this method out: it has no value. ``logunif-kl validate`` checks the gradient.
 DAWSON = Method(
     name="dawson",
     function=_no_value,

@@ -1,11 +1,11 @@
 """Find where an error is largest: search a grid of log alpha, then refine between its points.
 
-An *error* here is a function of an array of log alpha: of a method for `measure`, of a fitted
-formula for `logunif_kl.fitting`.
+Here an *error* is a function from an array of log alpha to signed errors. `measure` passes the
+error of a method, and `logunif_kl.fitting` passes the error of a fitted formula.
 
 An infinite end of an interval is replaced by log_alpha = +-40, where every formula of this package
 has reached its limit in double precision. An extremum found there is reported at the infinite end.
-The search misses an extremum narrower than the step of the grid, but smooth formulae have none.
+The search misses an extremum narrower than a step of the grid, but smooth formulae do not have any.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Error = Callable[[Array], Array]
 
 #: The magnitude of log alpha that replaces an infinite end.
 HORIZON = 40.0
-# Rounding error of two values of magnitude HORIZON/2. Sizes that differ by less count as equal.
+# Rounding error of two values of magnitude HORIZON/2. Errors that differ by less count as equal.
 _AT_ITS_LIMIT = 4.0 * HORIZON * np.finfo(np.float64).eps
 _INVERSE_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-_SECTIONS = 42  # 0.618^42 = 2e-9 of the bracket is left, and a maximum errs by its square
+_SECTIONS = 42  # 0.618^42 = 2e-9 of the bracket is left; the maximum is off by the square of that
 _FLAT = 1e-11  # a relative gain below this counts as rounding
 
 
@@ -35,10 +35,10 @@ class Extremum:
     Attributes
     ----------
     log_alpha : float
-        The point. In a `Measurement` it is infinite if the error is only approached; in the
-        ``extrema`` of a `logunif_kl.fitting.Fit` a magnitude above 12 means the same.
+        The point. In a `Measurement` it is infinite if the error only tends to this extremum. In
+        the ``extrema`` of a `logunif_kl.fitting.Fit`, a magnitude above 12 means the same.
     error : float
-        Signed error, approximate minus exact; weighted in a `Fit` that was made with a weight.
+        Signed error, approximate minus exact, times the weight if a `Fit` was made with one.
     quantity : str
         Whether the error is of the ``"value"`` or of the ``"gradient"``.
     """
@@ -49,7 +49,7 @@ class Extremum:
 
 
 def finite(low: float, high: float, horizon: float = HORIZON) -> tuple[float, float]:
-    """Replace infinite ends by `horizon`."""
+    """Return the ends, with -inf replaced by -`horizon` and inf by `horizon`."""
     return (-horizon if math.isinf(low) else low), (horizon if math.isinf(high) else high)
 
 
@@ -66,7 +66,7 @@ def local_extrema(error: Error, grid: Array) -> tuple[Array, Array]:
 
 
 def worst(error: Error, grid: Array, low: float, high: float, quantity: str) -> Extremum:
-    """Find the largest magnitude of an error from `low` to `high`, which may be infinite."""
+    """Find where an error is largest in magnitude, from `low` to `high`, which may be infinite."""
     x, found = local_extrema(error, grid)
     i = int(np.argmax(np.abs(found)))
     ends = np.abs(error(grid[[0, -1]]))
@@ -108,7 +108,7 @@ def _refined(
         high, low = np.where(keep, right, high), np.where(keep, low, left)
     inner = (low + high) / 2.0
     found = error(inner)
-    # rounding must not move an extremum off a point of the grid, least of all off an end
+    # keep the grid point if the gain is only rounding, so that an extremum at an end stays there
     before = size(values[at])
     better = size(found) > before + _FLAT * np.abs(before)
     return np.where(better, inner, grid[at]), np.where(better, found, values[at])

@@ -2,8 +2,8 @@
 
 Kingma, Salimans and Welling fitted a cubic in alpha to precomputed values of -E log|eps|,
 eps ~ N(1, alpha), and added 1/2 log alpha from the entropy. The three coefficients are within 0.2 %
-of a least-squares fit on alpha in [0.05, 1] with a free constant, which was not published. This is
-nearly the range of their Figure 2, dropout rates from 0.05 to 0.5.
+of a least-squares fit on alpha in [0.05, 1] with a free constant. (The constant was not published.)
+Their Figure 2 shows nearly this range, as dropout rates from 0.05 to 0.5.
 
 The paper states that the curves are indistinguishable in Figure 2, and that the approximation
 becomes exact as alpha -> 0. No constant makes both true: the constant that makes the cubic exact as
@@ -57,21 +57,21 @@ def kingma(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     Parameters
     ----------
     log_alpha, zero_at, log_c
-        As for `logunif_kl.neg_kl`.
+        The same as for `logunif_kl.neg_kl`.
 
     Returns
     -------
     array or scalar
-        As for `logunif_kl.neg_kl`.
+        The same as for `logunif_kl.neg_kl`.
 
     Notes
     -----
     The paper does not give the formula's own constant. Here the cubic equals the exact value at
     alpha = 1, as in Figure 2, so with ``zero_at=1.0`` it vanishes there.
 
-    Worst error 0.037 (0.020 with the best constant) on alpha in (0, 1] and 0.0102 (0.0066) on
-    [0.05, 1]; 15 % in the gradient, at alpha = 1. ``METHODS["kingma"].claims`` has the measured
-    figures.
+    The worst error is 0.037 on alpha in (0, 1] and 0.0102 on [0.05, 1]. The best constant would
+    lower it to 0.020 and 0.0066. The gradient is off by up to 15 %, at alpha = 1.
+    ``METHODS["kingma"].claims`` has the measured figures.
 
     References
     ----------

@@ -2,21 +2,21 @@
 
     F(u) = -1/2 dM(a; 1/2; -u)/da at a = 0                                          (Hron's Eq. 2)
 
-The series of M alternates. Differentiated term by term, it is
+Here u = 1/(2 alpha). The series of M alternates, and differentiating each term gives
 
     F(u) = -1/2 sum_(k>=1) (-u)^k/(k (1/2)_k).
 
-Its terms reach e^u, so they cancel: at u = 20 (log_alpha = -3.7) eight digits are lost, at u = 40
-all of them. With ``dps=`` this series is summed with correspondingly more digits. In double
+Its terms reach e^u and cancel. At u = 20 (log_alpha = -3.7) eight digits are lost, and at u = 40
+all digits. With ``dps=`` this series is summed with as many extra digits as it loses. In double
 precision it is first transformed by M(a; b; -u) = e^-u M(b - a; b; u), whose terms and their
 derivatives are positive:
 
     F(u) = u e^-u sum_k u^k/k! g_k,    g_k = 1/(2k + 2) sum_(j=0..k) 2/(2j + 1)
 
-These are the terms of Eq. 1, so Kummer's transformation turns Eq. 2 into Eq. 1. For u below 40 the
-sum is a polynomial of degree 112. Above 40 the derivative of Kummer's expansion for large arguments
-is exact to double precision. The method needs only elementwise arithmetic, without table look-ups
-or loops over elements, so any array namespace can compute it.
+These are the terms of Eq. 1, so Kummer's transformation turns Eq. 2 into Eq. 1. For u below 40, 113
+terms of the sum suffice. Above 40 the derivative of Kummer's expansion for large arguments is exact
+to double precision. The method needs only elementwise arithmetic, without table look-ups or loops
+over elements, so any array namespace can compute it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from ._operation import operation, value
 
 #: From this u on, use the expansion for large arguments.
 SWITCH = 40.0
-# P(K >= 113) is below e^-40 for K ~ Poisson(40).
+# Enough terms: P(K >= 113) is below e^-40 for K ~ Poisson(40).
 _TERMS = 113
-# Use a power of 2, so that u/32 is exact: a relative error would be multiplied by up to 40.
+# Use a power of 2, so that u/32 is exact. The sum would multiply its relative error by up to 40.
 _SCALE = 32
 
 
 def _scaled(terms: list[Fraction]) -> list[float]:
-    """Turn coefficients of u^k/k! into coefficients of (u/32)^k, from 1e-16 to 1e12."""
+    """Turn coefficients of u^k/k! into coefficients of (u/32)^k, which range from 1e-16 to 1e12."""
     weight, result = Fraction(1), []
     for k, term in enumerate(terms):
         result.append(float(weight * term))
@@ -92,28 +92,28 @@ def kummer(
     .. math:: -\mathrm{KL} = \text{constant} + \tfrac12 \left. \frac{\partial}{\partial a}
               M(a; \tfrac12; -u) \right|_{a=0}, \qquad u = \tfrac12 e^{-\log\alpha}
 
-    for every alpha. M(a; b; -u) = e^-u M(b - a; b; u) replaces the series where it would cancel.
+    for every alpha. With M(a; b; -u) = e^-u M(b - a; b; u) the terms of the series do not cancel.
 
     Parameters
     ----------
     log_alpha, zero_at, log_c, dps
-        As for `series`, which raises the same errors.
+        The same as for `series`, which raises the same errors.
 
     Returns
     -------
     array or scalar
-        As for `series`.
+        The same as for `series`.
 
     Notes
     -----
-    Up to u = 40 (log_alpha = -4.38) a polynomial of 113 positive terms is evaluated, above 40 the
-    derivative of Kummer's expansion for large u. With `dps` the alternating series is summed with
-    as many extra digits as it loses. From the u on where the expansion gives all the digits, the
-    expansion is used.
+    Up to u = 40 (log_alpha = -4.38) the method evaluates a polynomial of 113 positive terms, and
+    above 40 the derivative of Kummer's expansion for large u. With `dps` it sums the alternating
+    series, with as many extra digits as cancellation loses. Once u is so large that the expansion
+    gives all the digits, it uses the expansion instead.
 
     Worst error 2.0e-15 relative to max(1, abs(-KL)). With the default constant the error is
-    relative to -KL itself as alpha -> inf. Arrays of other namespaces are computed there, in their
-    own type.
+    relative to -KL itself as alpha -> inf. For arrays of another namespace, that namespace does the
+    computation, in the array's own type.
 
     References
     ----------
@@ -146,17 +146,17 @@ def kummer_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u M(1; \tfrac32; -u)
               = u e^{-u} M(\tfrac12; \tfrac32; u)
 
-    since d/du M(a; b; -u) = -(a/b) M(a + 1; b + 1; -u), which is differentiated in a at 0.
+    To derive it, differentiate d/du M(a; b; -u) = -(a/b) M(a + 1; b + 1; -u) in a, at a = 0.
 
     Parameters
     ----------
     log_alpha, dps
-        As for `series`.
+        The same as for `series`.
 
     Returns
     -------
     array or scalar
-        As for `series`; 1/2 at -inf and 0 at inf. Worst relative error 2.0e-15, or 10**-dps.
+        1/2 at -inf and 0 at inf; see `series`. Worst relative error: 2.0e-15, or 10**-dps.
 
     References
     ----------

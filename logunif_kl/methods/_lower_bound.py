@@ -20,7 +20,7 @@ LOG_ALPHA_STAR = math.log(ALPHA_STAR)
 
 
 def _value(xp: Any, x: Any) -> Any:
-    # the limit of the exact value - 1/2 log(alpha) as alpha -> 0
+    # the exact value minus 1/2 log(alpha) tends to -HALF_GAMMA_LOG_2 as alpha -> 0
     return 0.5 * x - HALF_GAMMA_LOG_2
 
 
@@ -40,17 +40,17 @@ def lower_bound(
               \qquad (\alpha \le \alpha^* = 2.42124952103683604)
 
     The constant is the exact one, log C + 1/2 log(2 pi e), so the bound becomes exact as alpha ->
-    0. The paper claims it for every alpha, but above alpha* it is *larger* than -KL.
+    0. The paper claims the bound for every alpha, but above alpha* it is *larger* than -KL.
 
     Parameters
     ----------
     log_alpha, zero_at, log_c
-        As for `logunif_kl.neg_kl`.
+        The same as for `logunif_kl.neg_kl`.
 
     Returns
     -------
     array or scalar
-        As for `logunif_kl.neg_kl`.
+        The same as for `logunif_kl.neg_kl`.
 
     References
     ----------

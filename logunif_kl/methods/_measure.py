@@ -1,4 +1,4 @@
-"""Measure how far a method is from the exact value and gradient, and where."""
+"""Measure the largest errors of a method's value and gradient, and where they occur."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._arguments import integer
 from ._extrema import Error, Extremum, finite, least_and_greatest
 from ._method import WIDE, Interval, Method
 
-FARTHEST = 100.0  # above, alpha^3 divided by the exact gradient overflows
+FARTHEST = 100.0  # above this, alpha^3 divided by the exact gradient overflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Measurement:
     value : Extremum
         The error of -KL, method minus exact, where its magnitude is largest.
     value_mean : float
-        Mean magnitude of that error, uniformly in log alpha. For an interval with an infinite end,
-        the mean over the part within [-10, 10].
+        Mean magnitude of the error of -KL, over log alpha uniform in the interval. If an end is
+        infinite, only the part within [-10, 10] counts.
     best_constant : float
         The constant that minimises the worst error when added to the method.
     value_best_constant : float
@@ -40,7 +40,7 @@ class Measurement:
         The relative error of d(-KL)/d log alpha where its magnitude is largest; None if the method
         has no gradient.
     gradient_mean : float or None
-        Mean magnitude of that error, as for the value.
+        Mean magnitude of the relative error of the gradient, averaged as in `value_mean`.
     """
 
     method: str
@@ -54,7 +54,7 @@ class Measurement:
 
 
 def value_error(method: Method) -> Error:
-    """Return a function of log alpha: the signed error of -KL, which no convention changes."""
+    """Return a function of log alpha: the signed error of -KL, the same for every constant."""
     if method.kind == "statistical":
         raise ValueError(
             f"{method.name} gives an estimate with a standard error, and has no single error: "
@@ -90,7 +90,7 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
     method : Method
         An entry of `logunif_kl.methods.METHODS`.
     interval : Interval, optional
-        Where to compare; log_alpha in [-10, 10] by default. Finite ends lie in [-100, 100].
+        Where to compare; log_alpha in [-10, 10] by default. Finite ends must lie in [-100, 100].
     points : int, optional
         Size of the initial grid of the search, at least 3.
 
@@ -101,8 +101,8 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
     Raises
     ------
     TypeError
-        If `method` is not a `Method` (such as a name), `interval` is not an `Interval`, or `points`
-        is not an integer.
+        If `method` is not a `Method` (but, for example, its name), `interval` is not an `Interval`,
+        or `points` is not an integer.
     ValueError
         If `points` is below 3, if an end is out of range, or if the method is statistical.
 

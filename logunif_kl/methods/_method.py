@@ -14,12 +14,12 @@ Kind = Literal["closed form", "numerical", "statistical"]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A closed interval of log alpha. Its infinite ends stand for limits.
+    """A closed interval of log alpha. An infinite end stands for the limit there.
 
     Attributes
     ----------
     name : str
-        A name to be shown, such as ``"alpha in (0, 1]"``.
+        A name for display, such as ``"alpha in (0, 1]"``.
     low, high : float
         The ends.
     """
@@ -39,7 +39,7 @@ class Interval:
         return self.low <= log_alpha <= self.high
 
 
-#: The interval where every closed form is measured, whatever its own domain.
+#: Every closed form is measured on this interval, whatever its own domain.
 WIDE = Interval("log_alpha in [-10, 10]", -10.0, 10.0)
 
 
@@ -47,8 +47,8 @@ WIDE = Interval("log_alpha in [-10, 10]", -10.0, 10.0)
 class Declared:
     """The worst errors that a method declares over one interval.
 
-    Each figure is an upper bound. For a closed form it is the result of
-    `logunif_kl.methods.measure`, rounded up to three significant digits. For a numerical method it
+    Each figure is an upper bound. For a closed form, the bound is the result of
+    `logunif_kl.methods.measure`, rounded up to three significant digits. For a numerical method, it
     bounds the rounding errors of double precision.
 
     Attributes
@@ -56,13 +56,13 @@ class Declared:
     interval : Interval
         Where the bounds hold.
     value : float
-        Worst error of -KL, under every convention. The error is absolute for a closed form and
-        relative to max(1, |-KL|) for a numerical method. For a statistical method it is the largest
-        standard error with the default number of samples.
+        Worst error of -KL, for every `zero_at` or `log_c`. The error is absolute for a closed form
+        and relative to max(1, |-KL|) for a numerical method. For a statistical method it is the
+        largest standard error with the default number of samples.
     value_best_constant : float, optional
         Worst absolute error of -KL after adding the constant that minimises it; closed forms only.
     gradient : float, optional
-        Worst relative error of d(-KL)/d log alpha; None where the method has no gradient.
+        Worst relative error of d(-KL)/d log alpha; None if the method has no gradient.
     """
 
     interval: Interval
@@ -87,12 +87,12 @@ class Method:
     formula : str
         The formula in plain text.
     equation : str
-        The equation's place in the paper.
+        Where the formula stands in the paper, such as ``"Eq. 14"``.
     citation : str
         The paper.
     claims : tuple of Declared
-        Worst errors: first over the valid domain, then over any other range that the paper names.
-        For a closed form the last entry is over log_alpha in [-10, 10].
+        The declared worst errors: first for the valid domain, then for other ranges that the paper
+        names. The last entry of a closed form is for log_alpha in [-10, 10].
     constant : str
         How the formula's additive constant is chosen, if the paper leaves it open.
     outside : str

@@ -1,9 +1,9 @@
 r"""Monte Carlo estimates of -KL and of its gradient, with standard errors.
 
 **The value.** -KL = constant - F(u) with F(u) = E log|z + r| - E log|z|, r = alpha^(-1/2) and
-z ~ N(0, 1). Up to known terms this is E log|eps|, eps ~ N(1, alpha), which the papers sample.
-`_control_variates` divides the variance by 60 near log alpha = 0.4, and by a factor that grows
-without bound towards both ends.
+z ~ N(0, 1). F(u) is E log|eps|, eps ~ N(1, alpha), plus known terms. The papers sample E log|eps|.
+The control variates divide the variance by 60 near log alpha = 0.4, and by a factor that grows
+without bound as log alpha -> +-inf.
 
 **The gradient.** Reparameterisation, eps = 1 + sqrt(alpha) z, does not give the gradient. The
 derivative of log|eps| for a fixed z is (z/2) sqrt(alpha)/(1 + sqrt(alpha) z). Its pole at eps = 0
@@ -34,7 +34,7 @@ from ._sampling import average, check_samples, generator
 N_SAMPLES = 65536
 
 _EPS = np.finfo(np.float64).eps
-# This operation reads log alpha and raises errors like the other methods.
+# This operation only reads log alpha. It raises the same errors as the other methods.
 _READ = Operation(np.positive, lambda xp, x: xp.positive(x))
 
 
@@ -62,16 +62,16 @@ def monte_carlo(
     log_alpha : array_like
         log(sigma^2/mu^2); real, of any shape. All elements use the same samples.
     n_samples : int, optional
-        The number of z. The least is 128, or 256 for ``"antithetic"`` and ``"qmc"``; without
-        variance reduction it is 512, or 2048 for ``"antithetic"``, because the standard error of
-        fewer would be too small. At most 2**32. The memory in use does not depend on it.
+        The number of samples of z, at most 2**32. The least is 128, or 256 for ``"antithetic"`` and
+        ``"qmc"``; without variance reduction, 512, or 2048 for ``"antithetic"``. With fewer, the
+        standard error would be too small. The memory used does not depend on it.
     rng : numpy.random.Generator, int or None, optional
-        As for `numpy.random.default_rng`. The same seed gives the same result; a generator is
-        advanced.
+        A generator, or a seed for `numpy.random.default_rng`. The same seed gives the same result.
+        A generator is advanced.
     scheme : {"plain", "antithetic", "qmc"}, optional
-        Independent z; pairs of z and -z, with an even `n_samples`; or 16 to 31 independently
-        scrambled Sobol sequences of a power of two points each, together more than 16/17 of
-        `n_samples`.
+        Sample z independently; or in pairs of z and -z, with an even `n_samples`; or from 16 to 31
+        independently scrambled Sobol sequences. Each sequence has a power of two points, and
+        together they have more than 16/17 of `n_samples`.
     variance_reduction : bool, optional
         Whether to subtract control variates, and to sample the tails more often (z ~ N(0, 4),
         weighted). False averages -log|z + r| over N(0, 1). False cannot be combined with ``"qmc"``,
@@ -79,14 +79,14 @@ def monte_carlo(
     zero_at, log_c : float, optional
         The constant, as in `logunif_kl.neg_kl`.
     progress : bool, optional
-        Whether to show a progress bar on standard error, for which rich must be installed.
+        Whether to show a progress bar on standard error. This needs the package rich.
 
     Returns
     -------
     estimate, standard_error : float64 array or scalar
-        NumPy arrays of the shape of `log_alpha`. At ``log_alpha=inf`` (the constant) and ``-inf``
-        (-inf) the estimate is the exact limit and the standard error 0. Both are NaN where
-        `log_alpha` is NaN. If `log_alpha` is a masked array, both have its mask.
+        NumPy arrays of the shape of `log_alpha`. At ``log_alpha=inf`` the estimate is the constant,
+        and at ``-inf`` it is -inf, both with a standard error of 0. Both results are NaN where
+        `log_alpha` is NaN, and masked where it is masked.
 
     Raises
     ------
@@ -99,14 +99,14 @@ def monte_carlo(
     -----
     The interval ``estimate +- 1.96 standard_error`` covers the exact value for 93 to 97 % of 1,000
     seeds, for every scheme and log alpha from -8 to 8, with 1,024 samples, or 4,096 without
-    variance reduction. For this the standard error is multiplied by Student's factor t/1.96: 1.09
-    to 1.04 for the 16 to 31 averages of ``"qmc"``, 1.002 for 1,024 samples. With the least
-    `n_samples` or more, three standard errors cover the exact value for 99 % of seeds. Errors at
-    different log alpha are not independent. Below log alpha = -11 the rounding of double precision,
-    about 1e-15, dominates the standard error.
+    variance reduction. To reach this, the standard error is multiplied by Student's factor t/1.96:
+    1.09 to 1.04 for the 16 to 31 averages of ``"qmc"``, 1.002 for 1,024 samples. With any allowed
+    `n_samples`, three standard errors cover the exact value for 99 % of seeds. Errors at different
+    log alpha are not independent. Below log alpha = -11 the rounding of double precision, about
+    1e-15, dominates the standard error.
 
-    Compared with the plain average of as many samples, the variance is divided by 68 at
-    log alpha = -1, 180 at 2, 6e3 at -2.5 and 2e13 at -8 (``"plain"``), and by 3e7 or more with
+    Compared with a plain average of equally many samples, the variance is divided by 68
+    at log alpha = -1, 180 at 2, 6e3 at -2.5 and 2e13 at -8 (``"plain"``), and by 3e7 or more with
     65,536 samples of ``"qmc"``.
 
     References
@@ -145,23 +145,23 @@ def monte_carlo_grad(
     .. math:: \frac{d(-\mathrm{KL})}{d\log\alpha} = \frac r2\, \mathrm E[z \log|z + r|]
               = \tfrac12 - \tfrac12 \mathrm E[(z^2 - 1) \log|\epsilon|]
 
-    with eps = 1 + z/r and r = alpha^(-1/2). (Integration by parts takes one form to the other.)
-    The derivative of log|eps| for a fixed sample has no mean; this form has a finite variance.
+    with eps = 1 + z/r and r = alpha^(-1/2). (Integration by parts turns one form into the other.)
+    The derivative of log|eps| for a fixed sample has no mean, but this form has a finite variance.
 
     Parameters
     ----------
     log_alpha, n_samples, rng, scheme, variance_reduction, progress
-        As for `monte_carlo`, which raises the same errors.
+        The same as for `monte_carlo`, which raises the same errors.
 
     Returns
     -------
     estimate, standard_error : float64 array or scalar
-        As for `monte_carlo`; exactly 1/2 at -inf and 0 at inf.
+        The same as for `monte_carlo`. The estimate is exactly 1/2 at -inf and 0 at inf.
 
     References
     ----------
     The gradient is from J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout
-    is not Bayesian" (2017), Eq. 3. The score function (likelihood ratio) is that of P. W. Glynn,
+    is not Bayesian" (2017), Eq. 3. The score function (likelihood ratio) is from P. W. Glynn,
     "Likelihood ratio gradient estimation for stochastic systems", Communications of the ACM 33
     (1990).
 

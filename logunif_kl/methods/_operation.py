@@ -1,8 +1,8 @@
-"""Make a formula ``f(xp, x)`` a function of any array that `logunif_kl.neg_kl` takes.
+"""Turn a formula ``f(xp, x)`` into a function of any array that `logunif_kl.neg_kl` accepts.
 
 NumPy arrays are computed in blocks in float64, and rounded once to their own type. Arrays of an
-array-API namespace are computed in their own type. An overflow gives infinity, the right result
-here, without a warning.
+array-API namespace are computed in their own type. An overflow gives infinity without a warning,
+because infinity is the right result here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Arithmetic = Callable[[Any, Any], Any]
 
 
 class _UFunc(BlockedUFunc):
-    """A ufunc that pickles its arithmetic instead of itself."""
+    """A ufunc that is pickled by way of the function it was made from."""
 
     arithmetic: Arithmetic
 
@@ -39,12 +39,12 @@ def _ufunc(arithmetic: Arithmetic | Hashable) -> _UFunc:
 
 
 def operation(arithmetic: Arithmetic, *, on_host: bool = False) -> Operation:
-    """Make an operation of ``arithmetic(xp, x)``, which can be pickled and hashed.
+    """Make an operation from ``arithmetic(xp, x)``, which must be picklable and hashable.
 
-    With `on_host`, ``xp`` must be NumPy, because not every namespace has SciPy's functions, table
-    look-ups and sorting. Arrays of other libraries are then converted to NumPy and back. If an
-    array cannot be converted (it is on a device, or traced by a compiler), its library raises an
-    error.
+    With `on_host`, `arithmetic` only ever gets NumPy arrays. Use it for SciPy's functions, table
+    look-ups and sorting, which not every namespace has. Arrays of other libraries are then
+    converted to NumPy and back. If an array cannot be converted (it is on a device, or traced by a
+    compiler), its library raises an error.
     """
     ufunc = _ufunc(arithmetic)
     if not on_host:
@@ -58,6 +58,6 @@ def operation(arithmetic: Arithmetic, *, on_host: bool = False) -> Operation:
 
 
 def value(of: Operation, log_alpha: Any, zero_at: float, log_c: float | None) -> Any:
-    """Evaluate a method, and add the constant that the exact -KL gets under the convention."""
+    """Evaluate a method, and add the same constant that `logunif_kl.neg_kl` adds."""
     constant = additive_constant(zero_at, log_c)
     return shifted(evaluate(of, log_alpha=log_alpha), constant)

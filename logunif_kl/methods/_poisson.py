@@ -1,20 +1,20 @@
-"""u E g(K) for K ~ Poisson(u), summed over the k whose probability is not negligible.
+"""Compute u E[g(K)] for K ~ Poisson(u), by a sum over the k with non-negligible probability.
 
 Hron's Eq. 1 is an expectation under a Poisson law. Its terms u^k/k! reach e^u and its factor is
 e^-u, so either may overflow or underflow. The weights exp(k log u - u - log k!) are inaccurate,
 because numbers of size u log u cancel to a number of size 1: at u = 80,000 six of the sixteen
-digits are lost. Here the logarithms of the weights are sums over the ratios of neighbours,
+digits are lost. Here log w_k is a sum of log ratios of neighbouring weights,
 
     log w_k = log w_(k-1) + log(u/k) = log w_(k-1) + log1p((u - k)/k),
 
-all of which are small near the mode. The weights are then divided by their sum, which cancels any
+and each log1p is small near the mode. The weights are then divided by their sum, which cancels any
 error common to all of them.
 
 **The window.** By Bernstein's inequality P(K <= u - t) <= exp(-t^2/(2u)) and P(K >= u + t) <=
-exp(-t^2/(2u + 2t/3)). The window ends where both bounds are e^-45 = 3e-20, which is 9.5 sqrt(u)
-terms below the mean, and 30 more terms above it. The mean of g is at least 1/(2u + 1). Up to u =
-1000 a loss of 3e-20 is therefore below 2^-53 of it. Above u = 1000, g varies by less than a factor
-of 2 over the k outside the window, except below u/2, whose probability is below e^-125.
+exp(-t^2/(2u + 2t/3)). The sum runs over the k where the bounds exceed e^-45 = 3e-20: 9.5 sqrt(u)
+terms below the mean, and 9.5 sqrt(u) + 30 above. The mean of g is at least 1/(2u + 1), so up to
+u = 1000 a loss of 3e-20 is below 2^-53 of the mean. Above u = 1000, g varies by less than a factor
+of 2 over the k outside the window, except for k < u/2, and P(K < u/2) is below e^-125.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-#: -log of the probability outside the window at either end.
+#: Minus the log of the probability that the window may leave out at each end.
 NEGLIGIBLE = 45.0
-#: The largest u; its window has 6,886 terms. log_alpha = -12.48.
+#: The largest u (log_alpha = -12.48). Its window has 6,886 terms.
 LARGEST = 2.0**17
-# The number of terms in a block: half a MiB for each of a few arrays of doubles.
+# The number of terms in a block. An array of as many doubles takes half a MiB.
 _BUDGET = 1 << 16
 _TINY = np.finfo(np.float64).smallest_subnormal
 
@@ -48,14 +48,14 @@ LAST = window(LARGEST)[1]
 
 
 def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
-    """Compute u E g(K), K ~ Poisson(u), for a one-dimensional float64 array of u in [0, `LARGEST`].
+    """Compute u E[g(K)], K ~ Poisson(u), for a 1-d float64 array of u in [0, `LARGEST`].
 
     ``g`` takes an int64 array of k in [0, `LAST`]. ``g`` is elementwise, positive and decreasing,
     with g(0) = 1 and g(k) >= 1/(2k + 1). The relative error is a few units in the last place, even
     as u -> 0.
     """
     result = np.empty_like(u)
-    # All u up to the same half power of 2 share a width. A result therefore does not depend on the
+    # All u with the same ceil(2 log2(u)) share a window width, so a result does not depend on the
     # other elements of the array.
     steps = np.ceil(2.0 * np.log2(np.maximum(u, 1.0)))
     for step in np.unique(steps):
@@ -71,14 +71,14 @@ def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
 
 
 def _mean(u: np.ndarray, below: int, above: int, g: Weighted) -> np.ndarray:
-    """Sum outwards from the mode floor(u), over the given numbers of terms to either side."""
+    """Return E[g(K)]: sum from the mode floor(u) over `below` terms down and `above` terms up."""
     mode = np.floor(u).astype(np.int64)[:, None]
     u = np.maximum(u, _TINY)[:, None]
     right = mode + np.arange(1, above + 1)
     left = np.maximum(mode - np.arange(below + 1), 0)
     with np.errstate(divide="ignore"):
         up = np.exp(np.cumsum(np.log1p((u - right) / right), axis=1))
-        # w_(k-1)/w_k is k/u, which is 0 at k = 0: the weights of k < 0 are then 0.
+        # w_(k-1)/w_k = k/u is 0 at k = 0, so all weights with k < 0 are 0.
         down = np.exp(np.cumsum(np.log1p((left[:, :-1] - u) / u), axis=1))
     total = 1.0 + up.sum(axis=1) + down.sum(axis=1)
     weighted = (up * g(right)).sum(axis=1) + (down * g(left[:, 1:])).sum(axis=1)

@@ -1,4 +1,4 @@
-"""A progress bar for long computations, shown by rich, which is optional."""
+"""A progress bar for long computations. It needs rich, an optional dependency."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Quadrature of E log|eps|, by two rules that treat the singularity and one that ignores it.
 
--KL is a constant minus E log|z + r|, z ~ N(0, 1), r = alpha^(-1/2), a one-dimensional integral.
-Folded at the singularity, it is accurate to 15 digits with 160 nodes of tanh-sinh quadrature or 100
-nodes of Gauss-Legendre quadrature (`_quadrature_rules`).
+-KL is a constant minus the one-dimensional integral E log|z + r|, z ~ N(0, 1), r = alpha^(-1/2).
+Two rules fold the integral at its singularity. They reach 15 digits with 160 nodes (tanh-sinh) or
+100 nodes (Gauss-Legendre); see `_quadrature_rules`.
 
-Gauss-Hermite quadrature, the usual choice for a normal density, is exact for polynomials only. For
-log|z + r| its sum is infinite where r is a node, and too small between the nodes. With n nodes the
-root mean square of the error over log alpha in [-10, 10] is 0.7/sqrt(n). The rule is included to
-show this, together with an error estimate.
+Gauss-Hermite quadrature, the usual choice for a normal density, is exact for polynomials only. Its
+sum of log|z + r| is infinite where r is a node, and too small where r is between nodes. With n
+nodes the root mean square of the error over log alpha in [-10, 10] is 0.7/sqrt(n). The rule is
+included to show this error. It also returns an error estimate.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class _Rule:
-    """-F(u) or its slope, as a function of an array, by a rule with n nodes."""
+    """-F(u), or u F'(u) if `gradient`, as a function of an array of log alpha, with n nodes."""
 
     rule: str
     n: int
@@ -42,14 +42,14 @@ class _Rule:
         return _quadrature_rules.integrate(self.rule, self.n, x, self.gradient)
 
 
-# The rule that error estimates compare with, and a bound on its own error relative to max(1,
-# |-KL|). The measured error is 6e-16.
+# Error estimates compare with this rule. Its own error relative to max(1, |-KL|) is below _ROUNDING
+# (measured: 6e-16).
 _FINE = _Rule("tanh_sinh", 320)
 _ROUNDING = 2e-15
 
 
 def _operation(rule: Any, n: Any, gradient: bool) -> Operation:
-    """Check the caller's arguments, and make an operation of a rule."""
+    """Check the caller's arguments, and make an operation from a rule."""
     choice("rule", rule, NODES)
     usual = NODES[rule]
     n = usual if n is None else integer("n", n, 2, MOST, f"pass n={usual}, or leave it out")
@@ -75,12 +75,12 @@ def quadrature(
     Parameters
     ----------
     log_alpha, zero_at, log_c
-        As for `series`.
+        The same as for `series`.
     rule : {"tanh_sinh", "gauss_legendre", "gauss_hermite"}, optional
-        The first two integrate over |z + r| > 0, and treat the singularity there.
+        The first two integrate over |z + r| > 0, and allow for the singularity at |z + r| = 0.
         ``"gauss_hermite"`` is the plain sum w_1 log|z_1 + r| + ... + w_n log|z_n + r|.
     n : int, optional
-        The number of nodes, 2 to 1000; by default 160, 100 and 32 for these rules.
+        The number of nodes, 2 to 1000. The defaults for these three rules are 160, 100 and 32.
     dps : int, optional
         The number of decimal digits, 1 to 1,000, for tanh-sinh quadrature in mpmath with as many
         nodes as needed. Double precision by default.
@@ -90,7 +90,7 @@ def quadrature(
     Returns
     -------
     value : array or scalar
-        As for `series`; infinite where a node of ``"gauss_hermite"`` is at the singularity.
+        The same as for `series`; infinite if a node of ``"gauss_hermite"`` hits the singularity.
     error : float64 array or scalar
         With ``return_error=True``: an upper bound of the error, including the rounding to the type
         of the value; 0 at infinite ``log_alpha``. The bound is always a NumPy array or scalar.
@@ -98,8 +98,8 @@ def quadrature(
     Raises
     ------
     TypeError, ValueError, OverflowError
-        As for `series`, and if there is no such rule, `n` is not an int in its range, or `dps` is
-        given together with another rule, with `n` or with ``return_error=True``.
+        The same as for `series`. Also if `rule` is unknown, `n` is not an int in its range, or
+        `dps` is given together with another rule, with `n` or with ``return_error=True``.
 
     Notes
     -----
@@ -147,18 +147,18 @@ def quadrature(
 
 
 def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = None) -> Any:
-    r"""Compute d(-KL)/d log alpha by quadrature, with the derivative on the density.
+    r"""Compute d(-KL)/d log alpha by quadrature, differentiating the density.
 
     .. math:: \frac{d(-\mathrm{KL})}{d\log\alpha}
               = \frac r2 \int_{-\infty}^\infty z \log|z + r|\, \varphi(z)\, dz
 
-    Differentiating the logarithm instead gives Dawson's function as a principal value; a sum over
-    nodes would have a pole at each node.
+    Differentiating the logarithm instead would give a principal value (Dawson's function), for
+    which a sum over nodes has a pole at each node.
 
     Parameters
     ----------
     log_alpha, rule, n
-        As for `quadrature`, which raises the same errors.
+        The same as for `quadrature`, which raises the same errors.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = 
 
 
 def _error(result: Any, log_alpha: Any, constant: float) -> Any:
-    """Bound the error of a result, in float64."""
+    """Return a bound on the error of a result, in float64."""
     given = np.asarray(result)
     x = np.asarray(log_alpha, dtype=np.float64)
     fine = np.asarray(operation(_FINE).ufunc(x)) + constant

@@ -1,22 +1,22 @@
 r"""Quadrature of E log|z + r| and E[z log|z + r|], z ~ N(0, 1), r = alpha^(-1/2).
 
 Gauss-Hermite quadrature ignores the singularity at z = -r. For the other two rules the integral is
-*folded* there, t = |z + r|, into one over t > 0, whose singularity, log t, is at the end of the
-range,
+*folded* there: with t = |z + r| it becomes an integral over t > 0, with the singularity log t at an
+end of the range,
 
     F(u) = int_0^inf log(t) [phi(t - r) + phi(t + r) - 2 phi(t)] dt,
     u F'(u) = r/2 int_0^inf log(t) [(t - r) phi(t - r) - (t + r) phi(t + r)] dt,
 
-where phi is the normal density. Both rules can treat a singularity at an end:
+where phi is the normal density. Both rules can treat a singularity at an end (T is the largest t):
 
-- tanh-sinh, t = T/(1 + exp(-pi sinh(tau))), is the trapezoidal rule in tau, whose nodes crowd
+- tanh-sinh, with t = T/(1 + exp(-pi sinh(tau))), is the trapezoidal rule in tau. Its nodes crowd
   doubly exponentially at the ends (Takahasi and Mori 1974);
-- Gauss-Legendre in v, t = T v^5, which gives the integrand slightly more than four continuous
-  derivatives, so that the error falls like n^-10.
+- Gauss-Legendre in v, with t = T v^5. The integrand then has slightly more than four continuous
+  derivatives in v, so the error falls like n^-10.
 
-Up to r = 1 expm1, sinh and cosh replace the brackets, so that F(u) keeps its relative accuracy as u
--> 0. For r >= 9, phi is negligible at the singularity, and log|1 + z/r| is integrated over [-9, 9]
-without folding.
+For r < 1 the brackets are written with expm1, sinh and cosh, so that F(u) keeps its relative
+accuracy as u -> 0. For r >= 9, phi is negligible at the singularity, and log|1 + z/r| is integrated
+over [-9, 9] without folding.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from scipy.special import eval_legendre, roots_hermitenorm, roots_legendre
 from ._control_variates import LEAST_LOG_ALPHA, MEAN_LOG
 
 REACH = 9.0  # largest z; phi(9) = 1e-18
-_REACH_OF_SMALL = 9.9  # largest t; an r below 1 shifts phi by up to 1
+_REACH_OF_SMALL = 9.9  # largest t where r < 1, because r shifts phi by up to 1
 _TAU = 3.4  # at this end t = exp(-pi sinh(3.4)) = 4e-21, so t log(t) is negligible
-_POWER = 5  # the power of v
-_ROWS = 128  # the elements of a block
+_POWER = 5  # the power of v in Gauss-Legendre
+_ROWS = 128  # the number of log alpha in a block
 _ROOT = math.sqrt(2.0 * math.pi)
 
 
 class Nodes(NamedTuple):
-    """A rule on [0, 1], or the Gauss-Hermite rule for the density phi."""
+    """Nodes and weights: of a rule on [0, 1], or of the Gauss-Hermite rule for the density phi."""
 
     at: np.ndarray
     weight: np.ndarray
@@ -48,7 +48,7 @@ class Nodes(NamedTuple):
 
 @lru_cache(maxsize=32)
 def nodes(rule: str, n: int) -> Nodes:
-    """Return the n nodes of a rule, read-only."""
+    """Return the n nodes and weights of a rule, as read-only arrays."""
     if rule == "gauss_hermite":
         at, weight = roots_hermitenorm(n)
         weight = weight / _ROOT
@@ -66,10 +66,10 @@ def nodes(rule: str, n: int) -> Nodes:
 
 
 def _legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nodes and weights of Gauss and Legendre for [-1, 1].
+    """Return Gauss-Legendre nodes and weights on [-1, 1].
 
-    The last digits of SciPy's weights differ with the LAPACK. One more Newton step, symmetrisation,
-    and weights from the derivative at the nodes bring the errors below 6e-16.
+    The last digits of SciPy's weights depend on the LAPACK library. One more Newton step,
+    symmetrisation, and weights from the derivative at the nodes bring the errors below 6e-16.
     """
 
     def derivative(v: np.ndarray) -> np.ndarray:
@@ -84,7 +84,7 @@ def _legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def integrate(rule: str, n: int, x: np.ndarray, gradient: bool) -> np.ndarray:
-    """Return -F(u), or its derivative u F'(u), at log alpha = x of shape (k,), by a rule."""
+    """Return -F(u), or its derivative u F'(u) in x, at log alpha = x of shape (k,), by a rule."""
     at, weight = nodes(rule, n)
     result = np.where(np.isnan(x), x, 0.0)
     result[x == -math.inf] = 0.5 if gradient else -math.inf
@@ -131,7 +131,7 @@ def _folded(
         bracket = less * _density(less) - more * _density(more)
     else:
         bracket = _density(less) + _density(more)
-    # the bracket of the gradient integrates to 0, so a term log(r) would only add rounding errors
+    # the gradient's bracket integrates to 0, so log(t/r) gives the same integral with less rounding
     logarithm = np.log(t / r) if gradient else np.log(t)
     integral = _sum(logarithm * bracket * weight) * span[:, 0]
     return np.asarray(0.5 * r[:, 0] * integral if gradient else MEAN_LOG - integral)
@@ -162,7 +162,7 @@ def _hermite(
 
 
 def _sum(terms: np.ndarray) -> np.ndarray:
-    """Sum each row, in an order that, unlike the order of matmul, does not depend on other rows."""
+    """Sum each row. With matmul, the rounding would depend on the other rows."""
     return np.asarray(terms.sum(axis=1))
 
 

@@ -1,4 +1,4 @@
-"""Average over normal samples with standard errors, in blocks of bounded memory.
+"""Average a function of normal samples, with standard errors, in blocks of bounded memory.
 
 The samples form independent *units*, each with the right mean. The spread of the units gives the
 standard error of their average:
@@ -31,12 +31,12 @@ from ._control_variates import SPREAD, Integrand, controls
 from ._progress import progress_bar
 
 BLOCK = 16384  # values per block: 128 KiB an array, so that blocks fit the second-level cache
-REPLICATES = 16  # least number of Sobol sequences; there are always fewer than twice as many
+REPLICATES = 16  # the least number of Sobol sequences; the actual number is below twice this
 #: The least numbers of samples, with and without control variates, from
 #: ``tests/methods/test_monte_carlo.py``.
 LEAST = {"plain": (128, 512), "antithetic": (256, 2048), "qmc": (16 * REPLICATES, None)}
 MOST = 2**32
-_BITS = 52  # bits of a Sobol point; adding half a step stays below 1
+_BITS = 52  # bits of a Sobol point; a point plus half a step is below 1
 
 
 def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
@@ -75,7 +75,7 @@ def generator(rng: Any) -> np.random.Generator:
 
 
 class Moments:
-    """Means of k sequences that arrive in blocks, and sums of squares about the means.
+    """Running means, and sums of squared deviations, of k sequences that arrive in blocks.
 
     Blocks are merged by Eq. 2.1 of Chan, Golub and LeVeque, "Algorithms for computing the sample
     variance", The American Statistician 37 (1983), which avoids differences of large numbers.
@@ -134,14 +134,14 @@ def average(
 
 
 def students_factor(count: np.ndarray) -> np.ndarray:
-    """Return t/1.96, the factor by which `count` normal values widen a 95 % interval."""
+    """Return t/1.96, by which a 95 % interval from `count` normal values must be widened."""
     return np.asarray(stdtrit(count - 1.0, 0.975) / ndtri(0.975))
 
 
 def _blocks(
     n_samples: int, scheme: str, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, bool]]:
-    """Yield normal samples, and whether they complete a Sobol sequence."""
+    """Yield blocks of normal samples, each with whether it completes a Sobol sequence."""
     if scheme == "qmc":
         each = 1 << ((n_samples // REPLICATES).bit_length() - 1)
         for _ in range(n_samples // each):

@@ -1,20 +1,20 @@
-"""Hron's series: -KL as an expectation under a Poisson law.
+"""Hron's series: -KL as an expectation under a Poisson law with mean u = 1/(2 alpha).
 
     F(u) = 1/2 [e^-u sum_k u^k/k! psi(1/2 + k) - psi(1/2)]                          (Eq. 1)
 
 The sum is the mean of psi(1/2 + K), K ~ Poisson(u), because a non-central chi-squared variable is a
 Poisson mixture of central ones. For small u the bracket is the difference of two numbers near
-psi(1/2) = -1.96, and loses its digits. But psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1) =: d_k
+psi(1/2) = -1.96, and loses its digits. But d_k := psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1)
 has no negative term, and d_0 = 0, so a factor u can be taken out:
 
     F(u)  = u E[d_(K+1)/(2K + 2)],      u F'(u) = u E[1/(2K + 1)],      K ~ Poisson(u).
 
-Both are means of positive numbers with the limit 1 at u = 0, so their relative error is small
+Both E[...] are means of positive numbers and are 1 at u = 0, so their relative error is small
 however small u is. `_poisson` sums them over the k whose probability is not negligible.
 
-There are about 19 sqrt(u) such k, 10^218 at log_alpha = -1000. Above u = 2^17 (log_alpha = -12.48)
-an expansion of the same expectation in 1/u replaces the sum. Three of its terms are exact to double
-precision there.
+There are about 19 sqrt(u) such k, which is 10^218 at log_alpha = -1000. Above u = 2^17 (log_alpha =
+-12.48) an expansion of the same expectation in 1/u replaces the sum. Three terms of the expansion
+give double precision there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXPANSION = _asymptotic.Expansion(_poisson.LARGEST)
 
 @lru_cache(maxsize=1)
 def _table() -> np.ndarray:
-    """Tabulate d_(k+1)/(2k + 2) for all k in a window, in 1 MiB."""
+    """Tabulate d_(k+1)/(2k + 2) for every k up to `_poisson.LAST` (1 MiB)."""
     from scipy.special import psi
 
     k = np.arange(_poisson.LAST + 1)
@@ -53,7 +53,7 @@ def _slope_term(k: np.ndarray) -> np.ndarray:
 
 
 def _expectation(x: np.ndarray, result: np.ndarray, term: _poisson.Weighted) -> np.ndarray:
-    """Replace a result by the Poisson mean where u is small enough."""
+    """Overwrite `result` with the Poisson mean where u is at most `_poisson.LARGEST`."""
     u = 0.5 * np.exp(-x)
     within = u <= _poisson.LARGEST
     result[within] = _poisson.mean_times_u(u[within], term)
@@ -84,7 +84,7 @@ def series(
               \frac{u^k}{k!} \psi(\tfrac12 + k) - \psi(\tfrac12) \Bigr],
               \qquad u = \tfrac12 e^{-\log\alpha}
 
-    for every alpha, summed in logarithms over the k whose Poisson probability is not negligible.
+    for every alpha. The sum runs over the k whose Poisson probability is not negligible.
 
     Parameters
     ----------
@@ -100,24 +100,24 @@ def series(
     -------
     array or scalar
         The value, of the shape and floating type of ``log_alpha``. With `dps`, an ``mpmath.mpf``,
-        or a NumPy array of such objects, with an error below 10**-dps of the larger of the constant
-        and F. NaN for NaN; the constant at inf and -inf at -inf.
+        or a NumPy array of such objects, with an error below 10**-dps times the larger of the
+        constant and F. The value is NaN for NaN, the constant at inf, and -inf at -inf.
 
     Raises
     ------
     TypeError
         If ``log_alpha`` does not hold real numbers, or ``dps`` is not an int.
     ValueError
-        If ``dps`` is out of range, and as `logunif_kl.neg_kl` for the constant.
+        If ``dps`` is out of range, or if `logunif_kl.neg_kl` would reject `zero_at` or `log_c`.
     OverflowError
         With `dps`, if an mpf larger than 2**4096 is given.
 
     Notes
     -----
-    The window has about 19 sqrt(u) + 30 terms for u from 0 to 2^17, at most 6,886 at log_alpha =
-    -12.48. Below that log_alpha the expansion of the expectation in 1/u replaces the sum. It is
-    exact to double precision there, even for u beyond the range of a double. With `dps` the window
-    ends where a term falls below the last digit.
+    The sum has about 19 sqrt(u) + 30 terms for u from 0 to 2^17, at most 6,886 at
+    log_alpha = -12.48. Below that log_alpha the expansion of the expectation in 1/u replaces the
+    sum. It is exact to double precision there, even for u beyond the range of a double. With `dps`
+    the sum ends where a term falls below the last digit.
 
     Worst error 1.0e-15 relative to max(1, abs(-KL)). With the default constant the error is
     relative to -KL itself as alpha -> inf. Arrays of other namespaces are converted to NumPy on the
@@ -150,17 +150,17 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u e^{-u} \sum_{k=0}^\infty
               \frac{u^k}{k!} \frac{1}{2k + 1}
 
-    (see the proof of [1]_, Eq. 3, where psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2)).
+    It follows from psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2); see the proof of Eq. 3 in [1]_.
 
     Parameters
     ----------
     log_alpha, dps
-        As for `series`, which raises the same errors.
+        The same as for `series`, which raises the same errors.
 
     Returns
     -------
     array or scalar
-        As for `series`; 1/2 at -inf and 0 at inf. Worst relative error 1.0e-15, or 10**-dps.
+        1/2 at -inf and 0 at inf; see `series`. Worst relative error: 1.0e-15, or 10**-dps.
 
     References
     ----------

@@ -1,20 +1,20 @@
-"""-KL(q || p) of any posterior q over a weight to the log-uniform prior p(w) = C/|w|.
+"""Compute -KL(q || p) from any posterior q of one weight to the log-uniform prior p(w) = C/|w|.
 
-For every density q for which it is finite (Kingma et al. 2015, Eq. 38, where c = 2 C is the prior
-density of log|w|)::
+If -KL is finite, then with the entropy H(q) and the prior density c = 2 C of log|w| (Kingma et al.
+2015, Eq. 38)::
 
     -KL = log c + log(1/2) + H(q) - E log|w| = log C + H(q) - E log|w|
 
-H(q) - E log|w| is the joint entropy of log|w| and the sign of w (their Eq. 13 has it without the
-sign). This entropy does not change when w is multiplied by a number (their Eq. 42) or replaced by
-1/w, and w -> w^k adds log|k|. Most of the closed forms here follow from these three facts and the
-entropy of a Gamma distribution.
+H(q) - E log|w| is the joint entropy of log|w| and the sign of w (their Eq. 13 leaves out the sign).
+Multiplying w by a number (their Eq. 42) or replacing w by 1/w does not change this entropy, and
+replacing w by w^k adds log|k|. Most closed forms here follow from these facts and the entropy of a
+Gamma distribution.
 
 `neg_kl_posterior` computes -KL of a distribution of `scipy.stats`, of a kernel density estimate or
-of a `Density`, and `kl_posterior` is its negative. `neg_kl_split` computes the parts for the sign
-and for the magnitude (their Eq. 37). `dropout_posterior` makes the posterior w = theta eps.
-`TruncatedLogUniform` is a proper prior. `significant_digits` expresses a KL as a number of digits,
-as their appendix A does.
+of a `Density`, and `kl_posterior` is its negative. `neg_kl_split` computes its two parts, for the
+sign and for the magnitude of w (their Eq. 37). `dropout_posterior` makes the posterior of w = theta
+eps. `TruncatedLogUniform` is a proper prior. `significant_digits` converts a KL to a number of
+significant digits (their appendix A).
 """
 
 from ._density import Density as Density

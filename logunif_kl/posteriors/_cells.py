@@ -1,8 +1,8 @@
-"""Gauss-Kronrod quadrature of many short cells at once, for densities with thousands of points.
+"""Gauss-Kronrod quadrature of many short cells at once, for densities with many jumps.
 
-Between two points at which a density jumps, it is usually smooth up to both ends. One rule of 21
-nodes then gives the integrals, with QUADPACK's error estimate. All cells are evaluated together. A
-cell with a large estimate, because an end is singular, is left to `_quadrature`.
+Between two jumps a density is usually smooth up to both ends. One rule of 21 nodes then gives the
+integrals, with QUADPACK's error estimate. All cells are evaluated together. If the estimate of a
+cell is large, for example because an end is singular, `_quadrature` integrates that cell instead.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 
 from ._distribution import Standardised
 
-#: From this number of special points on, try the cells between them first.
+#: With at least this many special points, first try the cells between them.
 MANY = 8
 
-# QUADPACK's dqk21: the nodes of Kronrod's rule from the outermost down to 0, and their weights. The
-# ten nodes of the Gauss rule are every second of these.
+# QUADPACK's dqk21: the nodes of Kronrod's rule from the outermost down to 0, and their weights.
+# Every second node belongs to the Gauss rule of ten nodes.
 _NODES = (
     0.995657163025808080735527280689003,
     0.973906528517171720077964012084452,
@@ -55,7 +55,7 @@ _EPSILON = 2.0**-52
 
 
 class Rule(NamedTuple):
-    """A pair of rules on [-1, 1]."""
+    """The nodes on [-1, 1], with the weights of Kronrod's and of Gauss's rule."""
 
     at: np.ndarray
     kronrod: np.ndarray
@@ -75,7 +75,7 @@ _RULE = _rule()
 
 
 class Cells(NamedTuple):
-    """The integrals over cells: arrays with an element for each cell."""
+    """Arrays with one element per cell: whether it is accepted, its integrals and their errors."""
 
     accepted: np.ndarray
     positive: np.ndarray
@@ -86,7 +86,7 @@ class Cells(NamedTuple):
 
 
 def integrate(dist: Standardised, ends: np.ndarray, epsabs: float, epsrel: float) -> Cells:
-    """Integrate -q log(q |w|) and q between neighbouring z."""
+    """Integrate -q log(q |w|) and q over the cells between neighbouring `ends` (values of z)."""
     center, half = (ends[1:] + ends[:-1]) / 2.0, (ends[1:] - ends[:-1]) / 2.0
     z = center[:, np.newaxis] + half[:, np.newaxis] * _RULE.at
     log_q = dist.logpdfs(z)

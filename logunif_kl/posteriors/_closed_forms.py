@@ -1,14 +1,14 @@
 """-KL in closed form, for the distributions of scipy.stats that have one.
 
-J = H(q) - E log|w| is the entropy of log|w| together with the sign of w. J does not depend on the
-scale, so J is a function of the shape parameters and of k = loc/scale. Most rows follow from three
-facts:
+J = H(q) - E log|w| is the joint entropy of log|w| and the sign of w. It does not depend on the
+scale, so it is a function of the shape parameters and of k = loc/scale. Most rows of the tables
+below follow from three facts:
 
 - w -> w^k adds log|k| to J, and w -> 1/w does not change J. The entropy of a Gamma distribution
-  therefore gives chi, Weibull, inverse gamma, Nakagami, ..., and the entropy of a beta prime gives
-  F, t, Burr and log-logistic.
-- w -> |w| lowers J by log 2, one bit for the sign, if the posterior is symmetric about 0.
-- Where log w has a known density (log-normal, log-uniform, Pareto, log-Laplace), J is its entropy.
+  therefore gives J for chi, Weibull, inverse gamma, Nakagami, ..., and the entropy of a beta prime
+  gives J for F, t, Burr and log-logistic.
+- If the posterior is symmetric about 0, w -> |w| lowers J by log 2, the entropy of the sign.
+- If log w has a known density (log-normal, log-uniform, Pareto, log-Laplace), J is its entropy.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ _SHIFTED: dict[str, Callable[[float], float]] = {
 
 
 def closed_form(dist: Standardised) -> tuple[float, float] | None:
-    """Compute -KL with the constant of ``zero_at=inf``, and its error; None without a closed form.
+    """Return -KL for ``zero_at=inf`` and a bound on its error, or None without a closed form.
 
-    The error bounds the rounding: 64 units of 2^-53 of the largest term. An entropy of `_entropies`
-    is off by up to 28 units, and every form adds up at most three of them.
+    The bound is 64 units of 2^-53 of the largest term. A function of `_entropies` is off by up to
+    28 such units, and every closed form adds up at most three of these functions.
     """
     family = dist.family
     k = dist.loc / dist.scale
@@ -105,7 +105,7 @@ def closed_form(dist: Standardised) -> tuple[float, float] | None:
 
     if is_("norm"):
         value = float(ufuncs.neg_kl_normal_value(dist.loc, 2.0 * math.log(dist.scale)))
-        # The rounding of the argument log sigma^2 changes u = mu^2/(2 sigma^2).
+        # Rounding log sigma^2 to a double changes u = mu^2/(2 sigma^2): include that error.
         return value, 2.0**-52 * (4.0 * abs(value) + 2.0 * abs(math.log(dist.scale)) + 1.0)
     if is_("halfnorm") and k == 0.0:
         return -_LOG_2, 2.0**-53

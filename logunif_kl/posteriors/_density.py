@@ -1,9 +1,9 @@
-"""Posteriors that are given by a function, or by a kernel density estimate.
+"""Posteriors given by a density function or by a kernel density estimate.
 
-The quadrature needs quantiles to place its panels, and the probability of each sign. `OfFunction`
-estimates them from a scan of the density. A bad estimate costs time or misses probability. The
-quadrature notices missing probability, because the density must integrate to 1. `OfKernels` uses
-the distribution function of a mixture of normal distributions.
+`_quadrature` places its panels by quantiles and probabilities. `OfFunction` estimates both from a
+scan of the density. A bad estimate costs time or misses probability. `_quadrature` notices missing
+probability, because the density must integrate to 1. `OfKernels` computes both from the
+distribution function of a mixture of normal distributions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Points = tuple[float, ...]
 
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 _FEW = 24  # anchors to scan finely
-_SCANNED = 6000  # most evaluations, except that many anchors need more
+_SCANNED = 6000  # most evaluations in a scan; many anchors may need more
 _RESOLVED = 2e-3  # the largest share of the mass in one cell of the scan
 
 
@@ -36,9 +36,9 @@ class Density:
     Parameters
     ----------
     pdf : callable
-        ``pdf(w)``, the density at one weight, a float, as `scipy.integrate.quad` calls it. The
-        density must integrate to 1. Where it is NaN or raises an `ArithmeticError`, as ``exp(w)``
-        may far from 0, it counts as 0. The probability that is missed there counts in the error.
+        ``pdf(w)`` returns the density at one weight, a float, as for `scipy.integrate.quad`. The
+        density must integrate to 1. Where it is NaN or raises an `ArithmeticError` (as ``exp(w)``
+        does for large w), it counts as 0. The error then includes the missed probability.
     support : (float, float), optional
         Outside this interval the density is 0 and `pdf` is not called. An end may be infinite.
     points : iterable of float, optional
@@ -57,7 +57,7 @@ class Density:
 
     Examples
     --------
-    A Laplace distribution, and an exponential distribution from 0.3 on:
+    A Laplace distribution, and an exponential distribution that begins at 0.3:
 
     >>> import math
     >>> from logunif_kl.posteriors import Density, neg_kl_posterior
@@ -90,7 +90,7 @@ class Density:
 
 
 def scaled(density: Density, theta: float) -> Density:
-    """Return the density of theta w, theta finite and not 0."""
+    """Return the density of theta w, for a theta that is finite and not 0."""
     of, shift = density.pdf, math.log(abs(theta))
 
     def pdf(w: float) -> Any:
@@ -132,7 +132,7 @@ def checked_points(points: Any) -> Points:
 
 
 class OfFunction:
-    """A `Density` under the names of `rv_continuous`, with quantiles from a scan."""
+    """A `Density` with the methods of `rv_continuous`; a scan gives its quantiles."""
 
     def __init__(self, density: Density) -> None:
         self.name = "Density"
@@ -150,7 +150,7 @@ class OfFunction:
         try:
             given = self._of.pdf(float(w))
         except ArithmeticError:
-            return -math.inf  # overflow in the tail; if it matters, the mass is less than 1
+            return -math.inf  # an overflow far out; if probability is lost, the mass is below 1
         try:
             value = float(given)
         except (TypeError, ValueError):
@@ -183,7 +183,7 @@ class OfFunction:
         return float(np.interp(p, self._cumulated, self._at))
 
     def _scan(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return ascending weights and the probability below each; empty if none is found."""
+        """Return ascending weights and the probability below each; both are empty if it is 0."""
         at = sorted(self._grid())
         if len(at) < 2:
             return np.empty(0), np.empty(0)
@@ -194,7 +194,7 @@ class OfFunction:
             total = masses.sum()
             if not 0.0 < total < math.inf or w.size > _SCANNED:
                 break
-            # Split cells that hold much mass, or where the density changes much.
+            # Split the cells that hold much probability, or in which the density changes much.
             steps = np.diff(w) * np.abs(np.diff(q))
             inside = np.flatnonzero((masses > _RESOLVED * total) | (steps > _RESOLVED * total))
             middles = (w[inside] + w[inside + 1]) / 2.0
@@ -214,7 +214,7 @@ class OfFunction:
         return math.exp(min(value, 700.0))
 
     def _grid(self) -> set[float]:
-        """Choose weights at all distances from the ends of the support, 0 and the points."""
+        """Choose weights near and far from each end of the support, each point, and 0."""
         ends = [w for w in (self._low, self._high) if math.isfinite(w)]
         anchors = sorted({*ends, *(w for w in (0.0, *self._of.points) if self._inside(w))})
         if len(anchors) > _FEW:
@@ -240,10 +240,10 @@ def _trapezoids(w: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 class OfKernels:
-    """A one-dimensional `scipy.stats.gaussian_kde` as a mixture, standardised.
+    """A one-dimensional `scipy.stats.gaussian_kde`, with the methods of `rv_continuous`.
 
-    w = ``loc + scale z``, and every function here takes z. Panels of the quadrature end at
-    ``marks``, so that it misses no kernel.
+    w = ``loc + scale z``, and every method takes z. The panels of `_quadrature` end at ``marks``,
+    so that they miss no kernel.
     """
 
     def __init__(self, kde: Any) -> None:
@@ -254,7 +254,7 @@ class OfKernels:
         data, weights = data[order], weights[order] / weights.sum()
         bandwidth = math.sqrt(float(kde.covariance[0, 0]))
         self.loc = float(data[data.size // 2])
-        self.scale = bandwidth  # the kernels are standard normal in z
+        self.scale = bandwidth  # in z every kernel has standard deviation 1
         self._at = (data - self.loc) / bandwidth
         self._weights, self._log_weights = weights, np.log(np.maximum(weights, 1e-300))
         self._quantiles: dict[float, float] = {}
@@ -264,13 +264,13 @@ class OfKernels:
         return -math.inf, math.inf
 
     def logpdf(self, z: float) -> float:
-        # Leave out kernels whose exponent is 1,000 below the exponent of the nearest kernel.
+        # Leave out kernels whose exponent is 1,000 below that of the nearest kernel.
         nearest = self._nearest(z)
         reach = math.hypot(nearest, 45.0) * (1.0 + 1e-9)
         first, last = np.searchsorted(self._at, [z - reach, z + reach])
         d = z - self._at[first:last]
         terms = self._log_weights[first:last] - 0.5 * d * d
-        largest = float(terms.max())  # scipy.special.logsumexp takes a millisecond
+        largest = float(terms.max())  # by hand: scipy.special.logsumexp takes a millisecond
         if not largest > -math.inf:
             return -math.inf
         return largest + math.log(float(np.exp(terms - largest).sum())) - _HALF_LOG_2_PI
@@ -297,7 +297,7 @@ class OfKernels:
         return float(np.min(np.abs(around - z)))
 
     def _marks(self, most: int = 4000) -> Points:
-        """Return the ends of the groups of kernels, and points inside long groups."""
+        """Return the ends of groups of neighbouring kernels, and points inside long groups."""
         apart = np.flatnonzero(np.diff(self._at) > 12.0)
         starts = self._at[np.concatenate([[0], apart + 1])] - 5.0
         stops = self._at[np.concatenate([apart, [self._at.size - 1]])] + 5.0

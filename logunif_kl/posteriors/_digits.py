@@ -1,4 +1,4 @@
-"""The number of significant digits that a posterior keeps, from its KL (Kingma's appendix A)."""
+"""The number of significant digits that a posterior keeps (Kingma's appendix A)."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from .._errors import real_number
 def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | None = None) -> Any:
     """Compute how many significant digits of a weight a posterior N(mu, alpha mu^2) keeps.
 
-    With d significant digits in base b, the magnitudes from b^e to b^(e+1) are divided into b^d
-    cells. The cells are equally probable under the log-uniform prior, so each is log(b)/b^d wide in
-    log|w|. A posterior keeps d digits if the joint entropy of log|w| and the sign,
-    J = H(q) - E log|w|, equals the entropy of one cell::
+    With d significant digits in base b, the magnitudes from b^e to b^(e+1) form b^d cells. The
+    log-uniform prior gives each cell the same probability, so a cell has the width log(b)/b^d in
+    log|w|. A posterior keeps d digits if J = H(q) - E log|w|, the joint entropy of log|w| and the
+    sign, equals the entropy of one cell::
 
         digits = log_b(log b) - J/log b = (KL + log log b)/log b,      KL under log_c = 0
 
     Parameters
     ----------
     log_alpha : array_like or array
-        The logarithm of alpha, a ratio of *variances*, as for `logunif_kl.neg_kl`.
+        The logarithm of alpha = sigma^2/mu^2, a ratio of *variances*.
     base : float, optional
         2 for bits, 10 for decimal digits, or any other number above 1.
     relative_to : float, optional
-        An alpha. The result is then the number of additional digits compared with that alpha,
-        (KL(alpha) - KL(relative_to))/log b. ``relative_to=inf`` compares with a zero-mean
-        posterior, and the result is never negative.
+        An alpha to compare with. The result is then the number of additional digits, (KL(alpha) -
+        KL(relative_to))/log b. ``relative_to=inf`` compares with a zero-mean posterior, and the
+        result is never negative.
 
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`. The result is ``inf`` at log_alpha = -inf.
-        It is negative, down to -3.49 bits or -0.53 decimal digits, if the posterior does not
-        determine the sign or the exponent. NaN is returned only where NaN was given.
+        Of the shape, type and library of `log_alpha`. The result is ``inf`` at log_alpha = -inf. It
+        is negative, down to -3.49 bits or -0.53 decimal digits, if the posterior keeps less than
+        the sign and the exponent. It is NaN only where `log_alpha` is NaN.
 
     Raises
     ------
@@ -46,20 +46,20 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
 
     Notes
     -----
-    Under a proper prior, uniform in log|w| over n orders of magnitude (factors of b) and over both
-    signs, the KL is ::
+    For a proper prior that is uniform in log|w| over n orders of magnitude (factors of b), and
+    gives both signs the same probability, the KL is ::
 
         KL/log b = log_b 2 + log_b n + digits,
 
-    the digits of the sign, of the exponent, and of the mantissa. This formula is appendix A of [1]_
-    (Eq. 13) with its constant. The number of digits does not depend on n. As alpha -> 0, digits =
-    log_b(log b) - log_b(2 pi e alpha)/2, so dividing alpha by ten adds half a decimal digit. For
-    another posterior, use ``(log(log(b)) - neg_kl_posterior(dist, log_c=0.0))/log(b)``.
+    where the terms are the digits of the sign, the exponent and the mantissa. This is Eq. 13 in
+    appendix A of [1]_, with its constant. The number of digits does not depend on n. As alpha -> 0,
+    digits = log_b(log b) - log_b(2 pi e alpha)/2, so dividing alpha by ten adds half a decimal
+    digit. For another posterior, use ``(log(log(b)) - neg_kl_posterior(dist, log_c=0.0))/log(b)``.
 
     Appendix A states that float32 and float64 span the magnitudes 2^+-8 and 2^+-11. But 8 and 11
     are the numbers of *bits* in their exponents; the magnitudes reach about 2^+-127 and 2^+-1023.
-    The significand, of 24 bits in float32 and 53 in float64, limits the digits. A posterior keeps
-    that many digits at log_alpha = -36.8 and -77.0.
+    What limits the digits is the significand, of 24 bits in float32 and 53 in float64. A posterior
+    keeps 24 bits at log_alpha = -36.8 and 53 bits at -77.0.
 
     References
     ----------

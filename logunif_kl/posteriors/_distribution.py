@@ -1,7 +1,7 @@
-"""Any posterior as w = loc + scale z: a SciPy distribution, a kernel estimate or a `Density`.
+"""Read a SciPy distribution, a kernel density estimate or a `Density` as w = loc + scale z.
 
 The rest of this package works with z, because -KL does not depend on the scale of w. A narrow
-posterior far from zero, such as N(1, 1e-20), is resolved in z. In w the rounding is too coarse.
+posterior far from zero, such as N(1, 1e-20), can be resolved in z, but in w rounding is too coarse.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ._new_style import Family, as_frozen, is_new_style
 
 @dataclass(frozen=True, slots=True)
 class Standardised:
-    """The distribution of w = loc + scale z, through the functions of z.
+    """The distribution of w = loc + scale z. All its functions take z.
 
     Attributes
     ----------
     text : str
-        The distribution as text, for messages.
+        A description of the distribution, for messages.
     family : rv_continuous
-        SciPy's object. The closed forms recognise the distribution by its type.
+        SciPy's object for the family. The closed forms recognise its type.
     shapes : tuple of float
         Its shape parameters.
     loc, scale : float
-        Finite, and the scale positive.
+        Finite numbers; the scale is positive.
     low, high : float
         The support of z.
     points : tuple of float
@@ -42,7 +42,7 @@ class Standardised:
     marks : tuple of float
         Other z at which panels of the quadrature end.
     over : callable or None
-        log(p(w) abs(w)) as a function of w, for a prior p other than 1/abs(w).
+        A function of w, log(p(w) abs(w)), if the prior p is not 1/abs(w).
     """
 
     text: str
@@ -86,7 +86,7 @@ class Standardised:
 
 
 def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
-    """Call a function of SciPy without warnings, and return NaN if it raises an error.
+    """Call a SciPy function without warnings, and return NaN if it raises an error.
 
     The quadrature notices a wrong quantile, because part of the mass is then missing.
     """
@@ -101,15 +101,15 @@ def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
 def standardised(dist: Any, points: tuple[float, ...] = ()) -> Standardised:
     """Read a frozen continuous distribution of scipy.stats, a `gaussian_kde` or a `Density`.
 
-    A `Density` is scanned around these points and its own. Raise TypeError for anything else, such
-    as a family that is not frozen or a discrete distribution, and ValueError for a parameter that
-    is an array or that SciPy does not accept.
+    A `Density` is scanned around `points` and around its own points. Anything else, such as a
+    family that is not frozen or a discrete distribution, raises TypeError. A parameter that is an
+    array or that SciPy does not accept raises ValueError.
     """
     if isinstance(dist, Density):
         return _of_function(replace(dist, points=(*dist.points, *points)))
     if isinstance(dist, stats.gaussian_kde):
         return _of_kernels(dist)
-    if isinstance(dist, stats.rv_histogram):  # has no parameters, and need not be frozen
+    if isinstance(dist, stats.rv_histogram):  # it has no parameters, so it need not be frozen
         dist = dist()
     if isinstance(dist, stats.rv_continuous):
         raise TypeError(
@@ -167,9 +167,9 @@ def standardised(dist: Any, points: tuple[float, ...] = ()) -> Standardised:
 def _about_its_end(
     family: Any, shapes: list[float], loc: float, scale: float
 ) -> tuple[Any, list[float], float, float]:
-    """Return an equal distribution that keeps its digits at a singular end of the support.
+    """Return an equal distribution that does not lose digits at a singular end of the support.
 
-    SciPy's genextreme and genpareto compute 1 - c z, which cancels near the end z = 1/c.
+    SciPy's genextreme and genpareto compute 1 - c z, which loses digits near the end z = 1/c.
     """
     if isinstance(family, type(stats.genextreme)) and math.isfinite(shapes[0]) and shapes[0]:
         (c,) = shapes
@@ -201,7 +201,7 @@ def _of_kernels(kde: Any) -> Standardised:
 
 
 def _of_new_style(dist: Any) -> Standardised:
-    """Read a new-style distribution of SciPy as z, with loc 0 and scale 1."""
+    """Read a new-style SciPy distribution, with loc 0 and scale 1, so that z is w."""
     low, high = dist.support()
     if np.ndim(low) != 0:
         raise ValueError(

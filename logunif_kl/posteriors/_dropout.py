@@ -1,4 +1,4 @@
-"""Dropout posteriors, w = theta eps: the distribution of the noise, scaled by a weight."""
+"""Dropout posteriors of w = theta eps: the distribution of noise, multiplied by a weight."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
     Parameters
     ----------
     noise : frozen distribution, gaussian_kde or Density
-        As for `neg_kl_posterior`: ``stats.norm(1.0, alpha**0.5)`` for Gaussian dropout. The noise
-        usually has mean 1, but it need not.
+        The distribution of eps: any that `neg_kl_posterior` accepts, such as
+        ``stats.norm(1.0, alpha**0.5)`` for Gaussian dropout. The mean need not be 1.
     theta : float
-        Finite and not 0.
+        The weight that multiplies the noise; finite and not 0.
 
     Returns
     -------
     frozen distribution, gaussian_kde or Density
-        Of the same family for theta > 0, and of the mirror image of that family for theta < 0.
+        The same kind of object as `noise`. If theta < 0, the family of the noise is mirrored.
 
     Raises
     ------
@@ -84,14 +84,14 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
 
 
 class Mirrored(stats.rv_continuous):  # type: ignore[misc]
-    """The family of -z, for a frozen standard distribution of z.
+    """The family of the distributions of -z, where z has a given frozen distribution.
 
     Parameters
     ----------
     of : frozen distribution
         The distribution of z.
     **constructor
-        Arguments of `scipy.stats.rv_continuous`, which SciPy passes when it copies the family.
+        Arguments of `scipy.stats.rv_continuous`. SciPy passes them when it copies the family.
     """
 
     def __init__(self, of: Any, **constructor: Any) -> None:

@@ -1,7 +1,7 @@
-"""The entropies and mean logarithms that closed forms add up.
+"""The entropies and mean logarithms from which `_closed_forms` computes -KL.
 
 Each error is below 4e-15 max(1, |value|) over the whole domain. The textbook expressions lose all
-digits for narrow posteriors, where terms of size a log(a) cancel.
+digits for narrow posteriors, because terms of size a log(a) cancel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EULER = float(np.euler_gamma)
 # B_2n/(2n - 1), n = 1..8. From a = 10 on, the first omitted term is below 4e-17.
 _BERNOULLI = (1 / 6, -1 / 90, 1 / 210, -1 / 210, 5 / 594, -691 / 30030, 7 / 78, -3617 / 7650)
 _STIRLING_FROM = 10.0
-# From here on the least term of the asymptotic series of E1 and Ei, about exp(-k), is below 1e-21.
+# From this k on, the smallest term of the asymptotic series of E1 and Ei is below 1e-21.
 _ASYMPTOTIC_FROM = 50.0
 
 
@@ -49,7 +49,7 @@ def beta_entropy(a: float, b: float) -> float:
 def mean_log_exponential(k: float) -> float:
     """Compute E log|k + X| for X ~ Exp(1) and any real k.
 
-    It is log|k| + exp(k) E1(k) for k > 0, log|k| - exp(k) Ei(-k) for k < 0, and -gamma at 0.
+    The mean is log|k| + exp(k) E1(k) for k > 0, log|k| - exp(k) Ei(-k) for k < 0, and -gamma at 0.
     """
     size = abs(k)
     if size >= _ASYMPTOTIC_FROM:
@@ -64,7 +64,7 @@ def mean_log_exponential(k: float) -> float:
     if size == 0.0:
         return -EULER
     logarithm = EULER + math.log(size)
-    # exp(k) E1(k) = exp(k) (-gamma - log k - sum (-k)^n/(n n!)), and the same for Ei at -k
+    # E1(k) = -gamma - log k - sum (-k)^n/(n n!); -Ei(-k) has the same formula with log|k|
     return -EULER - logarithm * math.expm1(k) - math.exp(k) * _ein(-k)
 
 

@@ -1,8 +1,8 @@
 """Support for SciPy's new distributions (since 1.15), such as ``scipy.stats.Normal(mu=1.0)``.
 
-They have no loc and scale, which the closed forms of normal and uniform distributions need. Those
-two are converted to the equal frozen distribution. Others are used through the functions that the
-quadrature calls.
+New-style distributions have no loc and scale, which the closed forms of normal and uniform
+distributions need. A new-style normal or uniform distribution is therefore converted to a frozen
+one. For any other distribution, the quadrature calls its functions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy import stats
 
 
 def is_new_style(dist: Any) -> bool:
-    """Whether this is a new-style distribution, by class name, as the base classes are private."""
+    """Whether `dist` is new-style, judged by class names, because the base classes are private."""
     return any(
         cls.__name__ in ("ContinuousDistribution", "Mixture")
         and cls.__module__.startswith("scipy.stats")
@@ -23,7 +23,7 @@ def is_new_style(dist: Any) -> bool:
 
 
 def as_frozen(dist: Any) -> Any | None:
-    """Return the frozen distribution that equals a normal or uniform one; otherwise None."""
+    """Convert a normal or uniform distribution to a frozen one; return None for any other."""
     name = type(dist).__name__
     if name in ("Normal", "StandardNormal"):
         return stats.norm(dist.mu, dist.sigma)
@@ -33,7 +33,7 @@ def as_frozen(dist: Any) -> Any | None:
 
 
 class Family:
-    """The functions of a new-style distribution, under the names of `rv_continuous`."""
+    """The functions of a new-style distribution, with the names that `rv_continuous` has."""
 
     def __init__(self, dist: Any) -> None:
         self.name = type(dist).__name__

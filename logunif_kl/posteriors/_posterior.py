@@ -1,4 +1,4 @@
-"""-KL of any continuous posterior (Kingma's Eq. 38), in closed form or by quadrature."""
+"""Compute -KL of any continuous posterior (Kingma's Eq. 38), in closed form or by quadrature."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def neg_kl_posterior(
     prior: Any = None,
     return_error: bool = False,
 ) -> float | tuple[float, float]:
-    """-KL(q || p) of any continuous posterior, p(w) = C/|w|: *maximise* it (ELBO sign).
+    """-KL(q || p) of any continuous posterior q, with p(w) = C/|w|: *maximise* it (ELBO sign).
 
-    With H(q) the differential entropy ([1]_, Eq. 38)::
+    With the differential entropy H(q) ([1]_, Eq. 38)::
 
         -KL = log c + log(1/2) + H(q) - E log|w| = log C + H(q) - E log|w|
 
-    Here c is the prior density of log|w|, and C = c/2 because each sign has half of the prior's
-    mass: p(w) = c/(2 |w|).
+    Here c is the prior density of log|w|. Each sign has half of the prior's mass, so C = c/2 and
+    p(w) = c/(2 |w|).
 
     Parameters
     ----------
@@ -70,53 +70,53 @@ def neg_kl_posterior(
         - a density as a function, `logunif_kl.posteriors.Density`.
     zero_at : float, optional
         The alpha at which -KL of the *Gaussian* vanishes, as in `logunif_kl.neg_kl`. Every
-        posterior gets the same constant, so that posteriors can be compared. The default is
-        infinity: a zero-mean Gaussian has -KL = 0, and a posterior whose log|w| has a larger
+        posterior gets the same constant, so that posteriors can be compared. With the default,
+        infinity, a zero-mean Gaussian has -KL = 0, and a posterior whose log|w| has a larger
         entropy has a larger -KL.
     log_c : float, optional
         The logarithm of the prior's C, in place of `zero_at`.
     method : {"auto", "closed", "quadrature"}, optional
-        "auto" takes the closed form if there is one, and quadrature otherwise.
+        "auto" uses the closed form if there is one, and quadrature otherwise.
     points : iterable of float, optional
         Weights at which the density jumps or is singular, such as the edges of a histogram
         (`scipy.stats.rv_histogram`), or where it has a narrow peak. The ends of the support, 0,
         `loc` and the median are known already. Only the quadrature uses these points.
     prior : TruncatedLogUniform or frozen scipy.stats.t, optional
-        A proper prior in place of C/|w|; its `loc` must be 0. With Student's t of df degrees of
-        freedom, -KL - log(df/2) tends to -KL with ``log_c=0`` as df -> 0.
+        A proper prior in place of C/|w|; its `loc` must be 0. As df -> 0, -KL to Student's t with
+        df degrees of freedom, minus log(df/2), tends to -KL with ``log_c=0``.
         `logunif_kl.posteriors.TruncatedLogUniform` has a similar limit ([2]_, section 3).
     return_error : bool, optional
-        Whether to return the error too.
+        Whether to return an error estimate too.
 
     Returns
     -------
     value : float
         -KL.
     error : float
-        With ``return_error=True`` only: an estimate, intended to be at least the absolute error.
-        For a closed form it bounds the rounding. For the quadrature it includes the effect of
-        probability that was not found. If more than 1e-9 is missing, the error is infinite, because
-        that probability may be in an arbitrarily narrow spike. Errors of SciPy's ``logpdf`` are not
-        included.
+        Only with ``return_error=True``: an estimate that should be at least the absolute error. For
+        a closed form it bounds the rounding error. For the quadrature it includes the effect of
+        probability that the quadrature missed. If more than 1e-9 is missing, the error is infinite,
+        because that probability may be in an arbitrarily narrow spike. Errors of SciPy's ``logpdf``
+        are not included.
 
     Raises
     ------
     TypeError
         If `dist` is not one of these, or if another argument is of a wrong type.
     ValueError
-        If a parameter of `dist` is an array, or a value that SciPy does not accept; if `dist` is
-        von Mises' distribution on the circle, or an estimate in several dimensions; if `method` is
+        If a parameter of `dist` is an array, or a value that SciPy does not accept; if `dist` is a
+        von Mises distribution on the circle, or an estimate in several dimensions; if `method` is
         unknown, or "closed" where no closed form is known; if `prior` is given with `zero_at` or
-        `log_c`, or is not symmetric; and as for `logunif_kl.neg_kl`.
+        `log_c`, or is not symmetric; or if `logunif_kl.neg_kl` would reject the constant.
     ArithmeticError
         If the density integrates to more than 1, or if the error exceeds 1e-6 max(1, |value|) and
-        `return_error` is false. Then either log|w| is spread beyond the range of float64, so that
-        -KL may be infinite, or part of the probability was not found.
+        `return_error` is false. In the second case, either log|w| is spread beyond the range of
+        float64, so that -KL may be infinite, or the quadrature missed part of the probability.
 
     Notes
     -----
-    H(q) - E log|w| can be finite where H(q) and E log|w| are not, so it is computed as one
-    integral.
+    H(q) - E log|w| can be finite when H(q) and E log|w| are infinite. One integral therefore
+    computes the difference.
 
     Closed forms are known for norm, uniform, laplace, expon and cauchy with any `loc`, and with
     ``loc=0`` for arcsine, beta, betaprime, burr, burr12, chi, chi2, dgamma, dweibull, erlang, f,
@@ -159,7 +159,7 @@ def neg_kl_posterior(
                 return (-math.inf, 0.0) if return_error else -math.inf
             constant = additive_constant(log_c=prior.log_c)
         else:
-            # The entropy of q relative to p has no closed form here.
+            # This module has no closed form of the entropy of q relative to p.
             read = replace(read, over=correction(prior))
             method = "quadrature" if method == "auto" else method
             constant = PROPER_CONSTANT
@@ -174,7 +174,7 @@ def neg_kl_posterior(
 
 
 def _negative(found: Any) -> Any:
-    """Negate a value, but not its error; 0 stays 0."""
+    """Negate a value, but not its error. Return 0, not -0, for 0."""
     return (0.0 - found[0], found[1]) if isinstance(found, tuple) else 0.0 - found
 
 
@@ -193,7 +193,7 @@ kl_posterior = positive(
 def centred(
     dist: Standardised, method: str, points: tuple[float, ...]
 ) -> tuple[float, float, float]:
-    """-KL with the constant of ``zero_at=inf``, its error, and the probability that was found."""
+    """Return -KL for ``zero_at=inf``, its error, and the probability that the quadrature found."""
     if method not in METHODS:
         raise ValueError(
             f"method must be one of {', '.join(METHODS)}, but {shown(method)} was given: pass one "
@@ -213,13 +213,13 @@ def centred(
 
 
 def from_sides(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """-KL as from `centred`, computed from the two sides of a quadrature."""
+    """Return what `centred` returns, given the integrals over negative and positive weights."""
     entropy, error, mass = total(dist, sides)
     return entropy - PROPER_CONSTANT, error, mass
 
 
 def refuse_mass(mass: float, dist: Standardised) -> None:
-    """Raise if a density integrates to more than 1."""
+    """Raise ArithmeticError if the density integrates to more than 1."""
     if mass > 1.0 + REFUSED_FROM:
         agree = "" if dist.is_function else ", and pass a distribution whose pdf and cdf agree"
         raise ArithmeticError(
@@ -229,7 +229,7 @@ def refuse_mass(mass: float, dist: Standardised) -> None:
 
 
 def refuse_above(error: float, value: float, mass: float, dist: Standardised) -> None:
-    """Raise if the error is too large for the value to be returned without it."""
+    """Raise ArithmeticError if the error is too large to return the value alone."""
     if error < math.inf and error <= REFUSED_FROM * max(1.0, abs(value)):
         return
     divide = "divide it by its integral if that is not 1, " if dist.is_function else ""

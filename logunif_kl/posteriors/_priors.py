@@ -16,21 +16,21 @@ from ._distribution import Standardised, standardised
 class TruncatedLogUniform:
     """The log-uniform prior on low <= abs(w) <= high, with both signs: a proper density.
 
-    p(w) = 1/(2 log(high/low) abs(w)) there, and 0 elsewhere. A posterior with any probability
-    elsewhere, such as every Gaussian, has -KL = -inf. For any other posterior, -KL is the same as
-    for the prior C/abs(w) with C = 1/(2 log(high/low)). As low -> 0 and high -> inf, C -> 0 and
-    -KL - log C tends to -KL with ``log_c=0`` (Hron et al. 2018, "Variational Bayesian Dropout:
-    Pitfalls and Fixes", section 3).
+    p(w) is C/abs(w) with C = 1/(2 log(high/low)) in this range, and 0 outside. A posterior with any
+    probability outside, such as every Gaussian, has -KL = -inf. For any other posterior, -KL is the
+    same as for the improper prior C/abs(w). As low -> 0 and high -> inf, C -> 0 and -KL - log C
+    tends to -KL with ``log_c=0`` (Hron et al. 2018, "Variational Bayesian Dropout: Pitfalls and
+    Fixes", section 3).
 
     Parameters
     ----------
     low, high : float
-        The least and the greatest size of a weight; finite, with 0 < low < high.
+        The least and the greatest magnitude of a weight; finite, with 0 < low < high.
 
     Raises
     ------
     TypeError
-        If one of them is not a real number.
+        If `low` or `high` is not a real number.
     ValueError
         If not 0 < low < high < inf.
 
@@ -59,13 +59,13 @@ class TruncatedLogUniform:
 
     @property
     def log_c(self) -> float:
-        """The logarithm of C, where p(w) = C/abs(w) between the ends."""
+        """The logarithm of C in p(w) = C/abs(w)."""
         return -math.log(2.0 * (math.log(self.high) - math.log(self.low)))
 
 
 def holds(prior: TruncatedLogUniform, dist: Standardised) -> bool:
-    """Whether all probability of a distribution lies where the prior has a density."""
-    # The cdf of a `Density` is a sum with rounding errors.
+    """Whether a distribution has all its probability where the prior's density is positive."""
+    # The cdf of a `Density` is a sum with rounding errors, so allow for them.
     least = 1e-12 if dist.is_function else 0.0
     pairs = ((-math.inf, -prior.high), (-prior.low, prior.low), (prior.high, math.inf))
     for low, high in pairs:
@@ -79,7 +79,7 @@ def holds(prior: TruncatedLogUniform, dist: Standardised) -> bool:
 
 
 def correction(prior: Any) -> Callable[[float], float]:
-    """Return log(p(w) abs(w)) of a frozen Student's t as a function of w, or raise TypeError."""
+    """Return the function w -> log(p(w) abs(w)) for a Student's t prior; else raise TypeError."""
     from scipy import stats
 
     family = getattr(prior, "dist", None)
@@ -118,10 +118,10 @@ def _of_normal(scale: float, w: float) -> float:
 
 
 def _log_beta(a: float) -> float:
-    """Return log B(a, 1/2). SciPy's betaln gives only seven digits for a of a million.
+    """Return log B(a, 1/2), because SciPy's betaln gives only seven digits at a = 1e6.
 
-    From a = 20 on, log Gamma(a + 1/2) - log Gamma(a) is expanded in 1/a, with log Gamma from DLMF
-    5.11.8 for h = 0 and 1/2. The first omitted term is below 1e-14.
+    For a >= 20, log Gamma(a + 1/2) - log Gamma(a) is expanded in 1/a, by DLMF 5.11.8 with h = 1/2
+    and h = 0. The first omitted term is below 1e-14.
     """
     if a < 20.0:
         return math.lgamma(0.5) + math.lgamma(a) - math.lgamma(a + 0.5)

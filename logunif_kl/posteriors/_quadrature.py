@@ -1,25 +1,25 @@
-"""The joint entropy of log|w| and the sign of w by adaptive quadrature, with an error estimate.
+"""Compute the joint entropy of log|w| and the sign of w by quadrature, with an error estimate.
 
-H(q) and E log|w| may both be infinite while their difference is finite, as for log-Cauchy tails or
-a density so steep at 0 that E log|w| = -inf. One integral therefore computes both, with the
-integrand -q log(q |w|).
+H(q) and E log|w| may both be infinite while their difference is finite. Examples are log-Cauchy
+tails, and a density so steep at 0 that E log|w| = -inf. One integral therefore computes the
+difference, with the integrand -q log(q |w|).
 
-**Mapping.** Special points are the ends of the support, the zero of w, loc, the median and the
-caller's points. The half-line on either side of a special point s is mapped by z = s +- exp(t).
-Powers and logarithms at s, and tails of any power, become exponential decay in t. Each z belongs to
-its nearest special point, and its distance from that point is exact.
+**Mapping.** Here w = loc + scale z. Special points are the ends of the support, the zero of w,
+z = 0, the median and the caller's points. On either side of a special point s, z = s +- exp(t).
+Powers and logarithms at s, and power tails, become exponential decay in t. Each z belongs to its
+nearest special point, and its distance from that point has no rounding error.
 
-**Panels.** In t the panels end at quantiles. Beyond the outermost quantiles their width doubles,
-until the integral is negligible or the range of float64 ends. QUADPACK (`scipy.integrate.quad`)
-integrates each panel. Beyond the range of float64 (z rounds to s, or exp(t) overflows or
-underflows) the integrand is extrapolated as an exponential in t, which is exact for a power of z.
+**Panels.** In t the panels end at quantiles. Beyond the outermost quantiles the widths double from
+panel to panel, until the integral is negligible or the range of float64 ends. QUADPACK
+(`scipy.integrate.quad`) integrates each panel. Where z rounds to s, or exp(t) overflows or
+underflows, the integrand is extrapolated as an exponential in t. This is exact for a power of z.
 
 **Error.** The estimate adds QUADPACK's estimates, the effect of the rounding of z in a narrow
-posterior, and the effect of missing mass. The density is integrated along with the entropy and must
-give 1, which reveals a spike that every panel missed. The search for such a spike begins where
-quantiles are crowded. Mass that stays unexplained may lie in an arbitrarily narrow spike, or beyond
-the range of float64, where nothing bounds the entropy. If the unexplained mass exceeds
-`UNEXPLAINED`, the error is infinite.
+posterior, and the effect of missing mass. The density is integrated together with the entropy. If
+the result is not 1, some spike was missed by every panel. The search for such a spike begins where
+quantiles are crowded. Mass that is still missing may lie in an arbitrarily narrow spike, or beyond
+the range of float64. Its entropy then has no bound. If more than `UNEXPLAINED` is missing, the
+error is infinite.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from ._distribution import Standardised
 
 _QUANTILES = (1e-9, 1e-5, 1e-2, 0.2, 0.5, 0.8, 0.99, 1.0 - 1e-5, 1.0 - 1e-9)
 _EPSILON = 2.0**-52
-# exp() of the first is not subnormal, and exp() of the second is finite.
+# The least and the largest t: exp(-708) is not subnormal, and exp(709) is finite.
 _SMALLEST, _LARGEST = -708.0, 709.0
-# The least distance from s, in units in the last place of s. At 2^20 the distance is resolved to
-# 1e-6, and is so small that a density behaves like a power. At a median the density is smooth.
+# The least distance from s, in ulps of s. 2^20 ulps are known to 1e-6, and so small that a density
+# behaves like a power. A density is smooth at its median, so 2^4 ulps suffice there.
 _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
 _DENSE = tuple(k / 128 for k in range(1, 128))
 _STRIDE = math.log(2.0)
 _NEGLIGIBLE = 1e-18
 _EPSABS, _EPSREL = 1e-14, 1e-11  # per panel
 _WITHIN = (1e-2, 0.5, 0.99)
-#: The error is infinite if more than this mass is missing and neither rounding nor a tail explains
-#: it.
+#: The error is infinite if more mass is missing than this, apart from what rounding and tails
+#: explain.
 UNEXPLAINED = 1e-9
-# The error of the mass from the rounding of densities.
+# The rounding of densities changes the mass by up to this much.
 _BY_ROUNDING = 1e-12
 # The largest |log(q |w|)| for q and |w| in the range of float64.
 _NARROWEST = 1454.0
@@ -59,14 +59,14 @@ _NARROWEST = 1454.0
 
 @dataclass(slots=True)
 class Side:
-    """The integrals over the part of the posterior on one side of 0.
+    """Integrals over the negative weights, or over the positive weights.
 
-    If the posterior has a prior p in `over`, log(q/p) replaces log(q |w|).
+    If `dist.over` gives a prior p, log(q/p) replaces log(q |w|).
 
     Attributes
     ----------
     entropy : float
-        -integral of q log(q |w|) over this side.
+        Minus the integral of q log(q |w|) over this side.
     mass : float
         The integral of q.
     beyond : float
@@ -74,10 +74,10 @@ class Side:
     error : float
         The quadrature's estimate of its error in `entropy`.
     edge : float
-        The largest |log(q |w|)| where the range of float64 cut the integral off.
+        The largest |log(q |w|)| at a point where the range of float64 ends the integral.
     mass_error : float
-        The quadrature's estimate of its error in `mass`, plus the mass beyond the range of float64
-        in a tail that is a power of log|w|.
+        The quadrature's estimate of its error in `mass`. If a tail is a power of log|w|, this
+        includes the tail's mass beyond the range of float64.
     """
 
     entropy: float = 0.0
@@ -92,12 +92,12 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
     """Integrate over the negative and over the positive weights.
 
     ``points`` are values of w at which the density jumps or is singular. The errors do not include
-    the effect of mass that was not found; `total` adds it.
+    the effect of missing mass, which `total` adds.
     """
     named = [*dist.points, *((w - dist.loc) / dist.scale for w in points)]
     found = _integrated(dist, named, [z for z in map(dist.ppf, _QUANTILES) if math.isfinite(z)])
     if _unexplained(found) > UNEXPLAINED:
-        # Quantiles are crowded in a spike, so look for the middle of each crowded run.
+        # Quantiles are crowded in a spike, so add the middle of each crowded run to the points.
         dense = [z for z in map(dist.ppf, _DENSE) if math.isfinite(z)]
         again = _integrated(dist, [*named, *_crowded(dense)], dense)
         if _unexplained(again) < _unexplained(found):
@@ -106,13 +106,13 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
 
 
 def _unexplained(sides: tuple[Side, Side]) -> float:
-    """Return the mass that was not found, minus the quadrature's estimate of its error."""
+    """Return the missing mass, minus the error of the mass that the quadrature estimates."""
     missed = abs(1.0 - sides[0].mass - sides[1].mass)
     return missed - _BY_ROUNDING - sides[0].mass_error - sides[1].mass_error
 
 
 def _crowded(quantiles: list[float]) -> list[float]:
-    """Find the middle of each run of quantiles that are a thousand times nearer than usual."""
+    """Return the middle of each run of quantiles whose gaps are below 1/1000 of the median gap."""
     gaps = np.diff(quantiles)
     if gaps.size == 0:
         return []
@@ -148,9 +148,9 @@ def _integrated(
 
 
 def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Side]) -> set[int]:
-    """Integrate the cells between many points at once; return those that are accurate enough.
+    """Integrate the cells between special points; return the indices of the accurate ones.
 
-    Cells next to w = 0 are left out, because the logarithm is singular there.
+    Cells next to w = 0 are never accepted, because the logarithm is singular there.
     """
     if len(special) < _cells.MANY or dist.over is not None:
         return set()
@@ -169,7 +169,7 @@ def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Si
 
 
 def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """Add up both sides: entropy, bound on its error, and mass (at most 1 if extrapolated)."""
+    """Return the total entropy, error bound and mass (at most 1 after extrapolation)."""
     entropy = sides[0].entropy + sides[1].entropy
     mass = sides[0].mass + sides[1].mass
     missed = abs(1.0 - mass)
@@ -186,7 +186,7 @@ def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, f
 
 
 def rounding(dist: Standardised) -> float:
-    """Bound the effect of rounding z, which is large for a posterior narrow in z."""
+    """Bound the effect of rounding z, which is large for a narrow posterior far from z = 0."""
     low, median, high = dist.ppf(0.25), dist.ppf(0.5), dist.ppf(0.75)
     if median == 0.0:
         return 16.0 * _EPSILON
@@ -205,7 +205,7 @@ def _special_points(dist: Standardised, named: list[float], quantiles: list[floa
 
 
 def _within(dist: Standardised, one: float, other: float) -> list[float]:
-    """Quantiles of the part of the distribution between two points."""
+    """Return quantiles of the distribution restricted to the range between two points."""
     low, high = dist.cdf(min(one, other)), dist.cdf(max(one, other))
     return [dist.ppf(low + p * (high - low)) for p in _WITHIN] if low < high else []
 
@@ -218,15 +218,15 @@ def _half_line(
     marked: list[float],
     side: Side,
 ) -> None:
-    """Integrate z = point + direction exp(t) up to a distance, and add to a side.
+    """Integrate over z = point + direction exp(t), up to the distance `length`; add to `side`.
 
-    `marked` holds the distances of quantiles; those within the range separate panels.
+    `marked` holds the distances of quantiles and marks. Those within the range separate panels.
     """
     weight_at = point - dist.zero
     logs: dict[float, tuple[float, float]] = {}
 
     def log_density(t: float) -> tuple[float, float]:
-        """Logarithms of the density of t, and of q |w|."""
+        """Return the logarithms of the density of t and of q |w|."""
         if t not in logs:
             distance = math.exp(t)
             weight = abs(weight_at + direction * distance) if weight_at else distance
@@ -258,20 +258,20 @@ def _half_line(
         return max(abs(value), abs(part)) > _NEGLIGIBLE
 
     def beyond(end: float, outwards: float) -> None:
-        """Add the integral beyond the end, where the density of t decays exponentially."""
+        """Add the integral beyond `end`. There the density of t is taken to decay exponentially."""
         (log_r, log_qw), (log_r1, _), (log_r2, _) = (
             log_density(end - outwards * n * _STRIDE) for n in range(3)
         )
         side.edge = max(side.edge, abs(log_qw))
         near, before = (log_r1 - log_r) / _STRIDE, (log_r2 - log_r1) / _STRIDE
-        decay = 2.0 * near - before  # the deviation from a power law halves with the distance
+        decay = 2.0 * near - before  # the deviation from a power law halves at each step
         if not (0.0 < decay < math.inf and 0.0 < before < math.inf):
             side.mass_error += beyond_range(end)
             return
         part = math.exp(log_r) / decay
         if weight_at == 0.0 or outwards > 0.0:  # |w| is proportional to exp(t)
             value, drift = part * (1.0 - log_qw), 0.0
-        else:  # |w| is constant, its value at the point
+        else:  # |w| is constant, equal to its value at the point
             drift = math.log(abs(weight_at)) - (log_qw - log_r + end)
             value = part * (1.0 - 1.0 / decay - log_qw - drift)
         side.mass += part
@@ -284,7 +284,7 @@ def _half_line(
         side.mass_error += doubt * part + max(0.0, beyond_range(end) - part)
 
     def beyond_range(end: float) -> float:
-        """Estimate the mass beyond the range of float64 where the density of t is a power of t."""
+        """Estimate the mass beyond the range of float64, if the density of t is a power of t."""
         if end not in (_SMALLEST, _LARGEST):
             return 0.0
         inside = end / 2.0
@@ -298,7 +298,7 @@ def _half_line(
             end = 0.95 * inside
         log_r = log_density(end)[0]
         power = (log_density(end / 2.0)[0] - log_r) / math.log(2.0)
-        # the factor 1.05 allows for the next power
+        # the factor 1.05 allows for the next power of t in the tail
         return 1.05 * math.exp(log_r) * abs(end) / (power - 1.0) if power > 1.0 else 0.0
 
     ulps = _SMOOTH if point == dist.ppf(0.5) else _RESOLVED
@@ -308,7 +308,7 @@ def _half_line(
     top = math.log(length) if length < math.inf else _LARGEST
     if not bottom < top:
         return
-    # If there is no quantile on this side, go as far as on the other: the quantiles may be wrong.
+    # Without quantiles on this side, use the distances of the other side: quantiles may be wrong.
     this_way = [d for d in marked if 0.0 < d < math.inf] or [-d for d in marked]
     marks = sorted({math.log(d) for d in this_way if 0.0 < d < math.inf})
     marks = [t for t in marks if bottom < t < top] or [max(bottom, top - 1.0)]
@@ -320,7 +320,7 @@ def _half_line(
 
 
 def _outwards(panel: Callable[[float, float], bool], start: float, stop: float) -> bool:
-    """Add panels of doubling width. Return whether two panels in a row were empty."""
+    """Add panels of doubling width until two in a row are empty. Return whether that happened."""
     step, empty, here = math.copysign(0.5, stop - start), 0, start
     while here != stop:
         there = here + step

@@ -1,4 +1,4 @@
-"""-KL in two parts, for the sign and for the magnitude of w (Kingma's Eq. 37)."""
+"""Split -KL into a part for the sign and a part for the magnitude of w (Kingma's Eq. 37)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Split(NamedTuple):
     Attributes
     ----------
     sign_bit : float
-        -KL from the posterior on the sign of w to a fair coin; in [-log 2, 0].
+        -KL from the posterior of the sign of w to a fair coin. It lies in [-log 2, 0].
     magnitude : float
-        -KL from the posterior on log|w| given the sign to the prior's constant density c = 2 C.
+        -KL from the posterior of log|w|, given the sign, to the prior's constant density c = 2 C.
     total : float
-        -KL as `neg_kl_posterior` gives it: from the closed form if there is one, not as the sum of
-        the parts.
+        -KL as `neg_kl_posterior` returns it. It comes from the closed form if there is one, not
+        from the sum of the two parts.
     error : float
         A bound on the error of `magnitude`, and on abs(sign_bit + magnitude - total).
     """
@@ -45,20 +45,20 @@ def neg_kl_split(
 ) -> Split:
     """-KL(q || p) in two parts, for the sign of w and for its magnitude.
 
-    With Q the posterior's probability of a negative weight ([1]_, Eq. 37 and the next)::
+    With Q the posterior probability of a negative weight ([1]_, Eq. 37 and the equation after it)::
 
         sign_bit  = log(1/2) - Q log Q - (1 - Q) log(1 - Q)
         magnitude = log c - Q E[log(q/Q) + log|w| | w < 0]
                           - (1 - Q) E[log(q/(1 - Q)) + log|w| | w > 0],     c = 2 C
 
-    In the sum the terms in Q cancel, which gives Eq. 38. `sign_bit` is -log 2 for a posterior of
-    one sign, and 0 for one that is symmetric about 0.
+    In the sum the terms in Q cancel, which gives Eq. 38. `sign_bit` is -log 2 if all weights have
+    the same sign, and 0 if the posterior is symmetric about 0.
 
     Parameters
     ----------
     dist, zero_at, log_c, points
-        As for `neg_kl_posterior`. The constant is part of the magnitude, because the prior on the
-        sign is proper.
+        The same as for `neg_kl_posterior`. The constant is part of the magnitude, because the prior
+        on the sign is proper.
 
     Returns
     -------
@@ -68,11 +68,11 @@ def neg_kl_split(
     Raises
     ------
     TypeError, ValueError, ArithmeticError
-        As for `neg_kl_posterior`.
+        The same as for `neg_kl_posterior`.
 
     Notes
     -----
-    The magnitude is always computed by quadrature over the two truncated posteriors.
+    The magnitude is always computed by quadrature, separately over negative and positive weights.
 
     References
     ----------
@@ -115,7 +115,7 @@ def neg_kl_split(
 
 
 def _signs(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float]:
-    """Return the probabilities of each sign, neither computed as 1 minus the other."""
+    """Return the probability of each sign, without computing either as 1 minus the other."""
     if dist.is_function:
         return sides[0].mass, sides[1].mass
     return dist.cdf(dist.zero), dist.sf(dist.zero)

@@ -1,23 +1,23 @@
-r"""F, -KL and their derivatives in any number of digits, checked by two independent definitions.
+r"""F, -KL and their derivatives to any number of digits, each from two independent definitions.
 
-Every function evaluates two definitions at two precisions. Both precisions are raised until the
-values agree to the requested digits and twelve more bits. The definitions are
+Every function evaluates two definitions, each at its own precision. Both precisions are raised
+until the values agree to the requested digits and twelve more bits. The definitions are
 
 - at moderate u, the alternating series 2F2 and 1F1, and Hron's Eq. 1 or Dawson's integral;
 - at large u, the asymptotic series with a proved bound on its remainder, and the expectation of
   log|eps| that defines the divergence.
 
-``enclosure`` and its companions return rigorous balls instead, computed by python-flint.
+The functions ``enclosure*`` use python-flint, and return balls proved to contain the value.
 
 Arguments are single numbers: float, int, str, mpf, Fraction, Decimal or a NumPy scalar. Floats are
-taken exactly, and a string means the exact decimal. Results are ``mpmath.mpf`` with ``dps`` digits
-whatever ``mpmath.mp.dps`` is. Arithmetic on them rounds to ``mpmath.mp.dps`` as usual, so use
-``mpmath.workdps`` to keep the digits. mpmath's exponents are integers of any size:
+taken exactly, and a string means the exact decimal. A result is an ``mpmath.mpf`` with ``dps``
+digits, whatever ``mpmath.mp.dps`` is. Arithmetic on results rounds to ``mpmath.mp.dps`` as usual,
+so use ``mpmath.workdps`` to keep their digits. mpmath's exponents are integers of any size:
 ``neg_kl(1e308)`` is the number -exp(-1e308)/2, not zero. mpf has no negative zero.
 
-mpmath's precision is not changed. A lock serialises calls from several threads.
+The precision of ``mpmath.mp`` is not changed. A lock serialises calls from several threads.
 
-u = mu^2/(2 sigma^2) = 1/(2 alpha), x = log alpha, F as in :func:`kl_gap`.
+Notation: u = mu^2/(2 sigma^2) = 1/(2 alpha), x = log alpha, and F is :func:`kl_gap`.
 
 References
 ----------

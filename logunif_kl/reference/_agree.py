@@ -11,21 +11,21 @@ from .._mpmath import LOCK as LOCK
 from ._input import Raw, magnitude
 
 GUARD = 12
-"""The number of bits that must agree in addition to the bits asked for."""
+"""The number of bits that must agree beyond the requested bits."""
 
 ROUNDS = 10
-"""The most rounds; each adds at least the number of bits that were missing."""
+"""The most rounds. Each round adds at least as many bits as were missing."""
 
 Definition = Callable[[int], Raw]
 
 
 def agree(first: Definition, second: Definition, dps: int, what: str, *at: object) -> Raw:
-    """Return the value on which both definitions agree to ``dps`` digits and a guard.
+    """Return the value on which both definitions agree to ``dps`` digits and `GUARD` more bits.
 
-    The value must not be zero. Each definition is called with a precision in bits, reads its own
-    arguments at that precision, and should return the value to about that many bits. The second
-    gets 16 bits more than the first, so that the rounding of an argument affects the two
-    differently. ``what``, formatted with ``at``, names the value in the error message.
+    The value must not be zero. Each definition is called with a precision in bits. It reads its
+    arguments at that precision, and should return the value to about as many bits. The second
+    definition gets 16 bits more, so that the rounding of an argument affects the two differently.
+    ``what.format(*at)`` names the value in the error message.
     """
     prec = libmp.dps_to_prec(dps)
     wp = prec + 2 * GUARD

@@ -1,13 +1,13 @@
-r"""Rigorous balls for F, -KL and their derivatives, by Arb (python-flint).
+r"""Balls that are proved to contain F, -KL and their derivatives, by Arb (python-flint).
 
-Arb evaluates M(a; b; -u) for every u, and 2F2 by its series. The series loses 1.44 u bits, so for
-large u F is enclosed by
+Arb evaluates Kummer's M(a; b; -u) for every u, and 2F2 by its series. The series loses 1.44 u bits,
+so for large u this formula encloses F:
 
 .. math:: F = \tfrac12\log 4u + \tfrac\gamma2 - \sum_{k=1}^{K-1} \frac{(2k-1)!!}{2k(2u)^k} + E,
           \qquad |E| \le \frac{(2K-1)!!}{K(2u)^K} + 2e^{-u/2}
           \quad\text{where } 4K + 2 \le u,
 
-which is proved in ``_tail``. The precision is raised until the radius is as small as asked for.
+``_tail`` proves the bound on E. The precision is raised until the radius is as small as requested.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ._input import Number, read
 SPARE = 32
 MAX_BITS = 100_000
 CAP = 1 << 16
-"""The highest precision tried is 16 times ``bits`` plus this. A ball still too wide is an error."""
+"""The highest precision is 16 ``bits`` plus this. If the ball is too wide there, raise an error."""
 
 ZERO, ONE, HALF, INF, MINUS_INF = (
     libmp.from_float(v) for v in (0.0, 1.0, 0.5, float("inf"), float("-inf"))
@@ -34,29 +34,29 @@ ZERO, ONE, HALF, INF, MINUS_INF = (
 
 
 def enclosure(log_alpha: object, bits: int = 128) -> Any:
-    """Return a ball that contains -KL = -F(exp(-log_alpha)/2), zero at alpha = inf.
+    """Return a ball that contains -KL = -F(exp(-log_alpha)/2), which is zero at alpha = inf.
 
     Parameters
     ----------
     log_alpha : float, int, str, mpf, Fraction, Decimal or NumPy scalar
-        Floats are exact; a string is enclosed.
+        Floats are exact. For a string, the ball includes the rounding of its decimal.
     bits : int, default 128
         The radius is below 2**-bits times the midpoint.
 
     Returns
     -------
     flint.arb
-        It contains the value. Exact at the infinities; NaN for NaN.
+        A ball that contains the value. It is exact at the infinities, and NaN for NaN.
 
     Raises
     ------
     ImportError
-        Without python-flint (``pip install "logunif_kl[exact]"``).
+        If python-flint is not installed (``pip install "logunif_kl[exact]"``).
     TypeError, ValueError
         If ``log_alpha`` is not one real number, or ``bits`` is not an int from 1 to 100000.
     ArithmeticError
-        If the ball is still too wide at a precision of 65536 + 16 ``bits``. The error occurs only
-        if log_alpha has more bits than that before its point.
+        If the ball is still too wide at a precision of 65536 + 16 ``bits``. This happens only if
+        log_alpha has more bits than that before its point.
 
     Examples
     --------
@@ -68,30 +68,30 @@ def enclosure(log_alpha: object, bits: int = 128) -> Any:
 
 
 def enclosure_grad(log_alpha: object, bits: int = 128) -> Any:
-    """Return a ball that contains d(-KL)/d log alpha = u F'(u). Otherwise :func:`enclosure`."""
+    """Return a ball that contains d(-KL)/d log alpha = u F'(u). For the rest, see `enclosure`."""
     return _of_log_alpha(lambda u, a: u * _kummer(1, 3, u, a), log_alpha, bits, HALF)
 
 
 def enclosure_hess(log_alpha: object, bits: int = 128) -> Any:
     """Return a ball that contains d^2(-KL)/d(log alpha)^2 = -u M(2; 3/2; -u).
 
-    Otherwise :func:`enclosure`.
+    For the rest, see `enclosure`.
     """
     return _of_log_alpha(lambda u, a: -u * _kummer(2, 3, u, a), log_alpha, bits, ZERO)
 
 
 def enclosure_gap(u: object, bits: int = 128) -> Any:
-    """Return a ball that contains F(u). NaN for u < 0. Otherwise :func:`enclosure`."""
+    """Return a ball that contains F(u), or NaN for u < 0. For the rest, see `enclosure`."""
     return _of_u(_gap, u, bits, at_zero=ZERO, at_inf=INF)
 
 
 def enclosure_gap_grad(u: object, bits: int = 128) -> Any:
-    """Return a ball that contains F'(u) = M(1; 3/2; -u). Otherwise :func:`enclosure_gap`."""
+    """Return a ball that contains F'(u) = M(1; 3/2; -u). For the rest, see `enclosure_gap`."""
     return _of_u(lambda u, a: _kummer(1, 3, u, a), u, bits, at_zero=ONE, at_inf=ZERO)
 
 
 def enclosure_gap_hess(u: object, bits: int = 128) -> Any:
-    """Return a ball that contains F''(u) = -2/3 M(2; 5/2; -u). Otherwise :func:`enclosure_gap`."""
+    """Return a ball that contains F''(u) = -2/3 M(2; 5/2; -u). See also `enclosure_gap`."""
     return _of_u(lambda u, a: a(-2) / 3 * _kummer(2, 5, u, a), u, bits, at_zero=None, at_inf=ZERO)
 
 
@@ -106,7 +106,7 @@ def _gap(u: Ball, arb: Arb) -> Ball:
     if u > 3 * (prec + SPARE) // 2:
         return _gap_tail(u, arb, prec)
     if not u < 2 * (prec + SPARE):
-        return arb.nan()  # the ball is too wide; raise the precision first
+        return arb.nan()  # the ball of u is too wide, so let `_tighten` raise the precision
     with ctx.workprec(prec + 3 * int(u.upper().ceil().unique_fmpz()) // 2 + SPARE):
         return u * (-u).hypgeom([arb(1), arb(1)], [arb(3) / 2, arb(2)])
 
@@ -182,7 +182,7 @@ def _tighten(value: Callable[[int], Ball], bits: int, where: str, at: object) ->
 
 
 def _enclose(number: Number, prec: int, arb: Arb) -> Ball:
-    """Return the argument as a ball, with radius zero for a binary number."""
+    """Return the argument as a ball. Its radius is 0 if the argument is exact in binary."""
     ball = _ball(number(prec), arb)
     if number.exact:
         return ball

@@ -1,4 +1,4 @@
-"""The first and the second definition of each function, at given bits, for finite arguments."""
+"""The two definitions of each function, evaluated to a given number of bits."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Of = Callable[[str, Raw, int], Raw]
 
 
 def first(kind: str, u: Raw, wp: int) -> Raw:
-    """Sum Kummer's or the 2F2 series, or the asymptotic one if it gives wp bits. u > 0, finite."""
+    """Sum Kummer's or the 2F2 series, or the asymptotic one if it gives wp bits; 0 < u < inf."""
     return asymptotic(kind, u, wp) if is_tail(u, wp) else direct(kind, u, wp)
 
 
 def second(kind: str, u: Raw, wp: int) -> Raw:
-    """Use Hron's series or Dawson's integral, or the expectation at large u. u > 0, finite."""
+    """Use Hron's series or Dawson's integral, or at large u the expectation; 0 < u < inf."""
     return expectation(kind, u, wp) if is_tail(u, wp) else positive(kind, u, wp)
 
 
@@ -38,7 +38,7 @@ def u_of_normal(mu: Raw, log_sigma2: Number, wp: int) -> Raw:
 
 
 def times_u(of: Of, u: Raw, wp: int) -> Raw:
-    """Return u F'(u), by the given definition of F'."""
+    """Return u F'(u), with F' from the definition `of`."""
     return libmp.mpf_mul(u, of("gap_grad", u, wp), wp + 8, "n")
 
 

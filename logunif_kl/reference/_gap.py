@@ -21,7 +21,7 @@ def kl_gap(u: object, dps: int = 50) -> Any:
               = \tfrac12\Bigl[e^{-u}\sum_k \frac{u^k}{k!}\psi(\tfrac12 + k)
                 - \psi(\tfrac12)\Bigr] \ge 0
 
-    with D Dawson's function (Hron et al. 2017, Eqs. 1 and 3).
+    where D is Dawson's function (Hron et al. 2017, Eqs. 1 and 3).
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ def kl_gap(u: object, dps: int = 50) -> Any:
     Returns
     -------
     mpmath.mpf
-        F(u) >= 0, correct to ``dps`` significant digits. F(0) = 0, F(inf) = inf; NaN for NaN and
-        for u < 0.
+        F(u) >= 0, correct to ``dps`` significant digits. F(0) = 0 and F(inf) = inf. The result is
+        NaN for NaN and for u < 0.
 
     Raises
     ------
     TypeError, ValueError
-        If ``u`` is not one real number, or ``dps`` not a positive int.
+        If ``u`` is not one real number, or ``dps`` is not a positive int.
     ArithmeticError
         If the two definitions do not agree.
 
@@ -58,8 +58,8 @@ def kl_gap_grad(u: object, dps: int = 50) -> Any:
 
     .. math:: F'(u) = D(\sqrt u)/\sqrt u = M(1; 3/2; -u) \in (0, 1]
 
-    (Hron et al. 2017, Eq. 3.) Parameters, digits and errors as for :func:`kl_gap`. F'(0) = 1,
-    F'(inf) = 0; NaN for NaN and for u < 0.
+    (Hron et al. 2017, Eq. 3.) Parameters, digits and errors are as for :func:`kl_gap`. F'(0) = 1
+    and F'(inf) = 0. The result is NaN for NaN and for u < 0.
 
     Examples
     --------
@@ -76,8 +76,8 @@ def kl_gap_hess(u: object, dps: int = 50) -> Any:
 
     .. math:: F''(u) = -\tfrac23 M(2; 5/2; -u) = \frac{1 - (1 + 2u)F'(u)}{2u} \in [-2/3, 0)
 
-    Parameters, digits and errors as for :func:`kl_gap`. F''(0) = -2/3, F''(inf) = 0; NaN for NaN
-    and for u < 0.
+    Parameters, digits and errors are as for :func:`kl_gap`. F''(0) = -2/3 and F''(inf) = 0. The
+    result is NaN for NaN and for u < 0.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Read one real number of any Python type exactly, as mpmath's raw floats.
+"""Read one real number of any Python type, without rounding, as mpmath's raw floats.
 
 A raw float is the tuple ``(sign, mantissa, exponent, bits)`` that mpmath's low-level functions
-take. These functions need no context, so the caller's precision never changes. Exponents are
+take. These functions do not use a context, so the caller's precision never changes. Exponents are
 integers of any size, so exp(-1e308) neither overflows nor underflows.
 """
 
@@ -24,28 +24,28 @@ Raw = Any
 
 @dataclass(frozen=True)
 class Number:
-    """A number that can be evaluated to any number of bits; exact if it is binary."""
+    """A number that can be evaluated to any number of bits. A binary number is `exact`."""
 
     exact: bool
     at: Callable[[int], Raw]
 
     def __call__(self, wp: int) -> Raw:
-        """Return the number, within a relative 2**-wp if it is not exact."""
+        """Return the number, rounded to a relative error of 2**-wp if it is not exact."""
         return self.at(wp)
 
 
 MAX_LOG_BITS = 1 << 12
-"""The most bits before the point of an argument of exp, which takes as many more."""
+"""The most bits that the argument of exp may have before its point. exp needs as many more bits."""
 
 MAX_DPS = 20_000
-"""The most decimal digits. With so many, u = 1e43429, which has the longest sums, takes minutes."""
+"""The most decimal digits. With so many, the u with the longest sums, 1e43429, takes minutes."""
 
 
 def read(value: object, name: str) -> Number:
     """Return ``value`` as a function of the precision in bits.
 
     Floats, ints and mpf are binary and exact. A string, a Decimal or a Fraction means the exact
-    decimal or ratio, and is rounded to the precision asked for.
+    decimal or ratio. The function rounds it to the requested precision.
     """
     if hasattr(value, "_mpf_"):
         return _exactly(value._mpf_)
@@ -68,7 +68,7 @@ def read(value: object, name: str) -> Number:
 
 
 def _scalar(value: Any, name: str) -> Number:
-    if hasattr(value, "as_integer_ratio"):  # includes numpy.longdouble
+    if hasattr(value, "as_integer_ratio"):  # such as numpy.longdouble
         if not isfinite(value):
             return _exactly(libmp.from_float(float(value)))
         return _ratio(*value.as_integer_ratio())
@@ -116,17 +116,17 @@ def digits(dps: object, most: int = MAX_DPS) -> int:
 
 
 def magnitude(raw: Raw) -> int:
-    """Return m with 2**(m-1) <= abs(raw) < 2**m, for a number neither zero nor special."""
+    """Return m with 2**(m-1) <= abs(raw) < 2**m, for a number that is finite and not 0."""
     return int(raw[2] + raw[3])
 
 
 def floor(u: Raw) -> int:
-    """Return the integer part of u > 0; gmpy2 cannot shift by the exponent of a tiny u."""
+    """Return the integer part of u > 0, also for a tiny u, which gmpy2 could not shift."""
     return int(libmp.to_int(u)) if magnitude(u) > 0 else 0
 
 
 def exp_neg(log_value: Number, wp: int, name: str) -> Raw:
-    """Return exp(-log_value) to a relative 2**-wp."""
+    """Return exp(-log_value) with a relative error of 2**-wp."""
     rough = log_value(53)
     before_point = max(0, magnitude(rough)) if rough[1] else 0
     if before_point > MAX_LOG_BITS:

@@ -1,4 +1,4 @@
-"""-KL of complex weights and of groups of weights, in any number of digits."""
+"""-KL of complex weights and of groups of weights, to any number of digits."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ._input import MAX_LOG_BITS, Number, Raw, digits, exp_neg, read
 from ._neg_kl import convention
 
 _Gap = Callable[[Any, Any, Any], Any]
-_MAX_DPS = 1000  # above about 3000 digits, mpmath's functions can take minutes
-_SMALL = 64  # largest u where the positive series is the second definition
+_MAX_DPS = 1000  # with about 3000 digits and more, mpmath's functions can take minutes
+_SMALL = 64  # up to 16 times this u, the positive series is the second definition of Ein
 
 
 def neg_kl_complex(
     log_alpha: object, *, zero_at: object = ZERO_AT_INFINITY, log_c: object = None, dps: int = 50
 ) -> Any:
-    r"""Return -KL of a complex weight to ``dps`` digits, as `logunif_kl.neg_kl_complex`.
+    r"""Return -KL of a complex weight, `logunif_kl.neg_kl_complex`, to ``dps`` digits.
 
     .. math:: -KL = \text{constant} - \mathrm{Ein}(u), \qquad
               \mathrm{Ein}(u) = \gamma + \log u + E_1(u), \quad u = e^{-\log\alpha}
 
-    Two definitions must agree: the definition by :math:`E_1`, and Kummer's positive series
+    Two definitions must agree. One uses :math:`E_1`. The other is Kummer's positive series
     :math:`e^{-u}\sum_n H_n u^n/n!` or, for large u, the integral of :math:`(1 - e^{-t})/t`. ``dps``
-    is at most 1000. Parameters, results and errors are otherwise as for `neg_kl`, with the prior
-    C/\|w\|^2.
+    is at most 1000, and the prior is C/\|w\|^2. Parameters, results and errors are otherwise as for
+    `neg_kl`.
 
     Examples
     --------
@@ -77,15 +77,15 @@ def neg_kl_vector(
     log_c: object = None,
     dps: int = 50,
 ) -> Any:
-    r"""Return -KL of a group of k weights to ``dps`` digits, as `logunif_kl.neg_kl_vector`.
+    r"""Return -KL of a group of k weights, `logunif_kl.neg_kl_vector`, to ``dps`` digits.
 
     .. math:: -KL = \text{constant} - F_k(u), \qquad
               F_k(u) = u\,{}_2F_2(1, 1; k/2+1, 2; -u), \quad u = e^{-\log\alpha}/2
 
-    Two definitions must agree: mpmath's 2F2, and with a = k/2 the positive series
-    :math:`a e^{-u}\sum_n (u^n/n!) \sum_{j<n} 1/(a+j)` or, for large u, the asymptotic series.
-    ``k`` is a positive number, and ``dps`` is at most 1000. Parameters, results and errors are
-    otherwise as for `neg_kl`, with the prior C/\|w\|^k.
+    Two definitions must agree. One is mpmath's 2F2. The other, with a = k/2, is the positive series
+    :math:`a e^{-u}\sum_n (u^n/n!) \sum_{j<n} 1/(a+j)` or, for large u, the asymptotic series. ``k``
+    is a positive number, ``dps`` is at most 1000, and the prior is C/\|w\|^k. Parameters, results
+    and errors are otherwise as for `neg_kl`.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def _limit(x: Raw, at_minus_inf: Raw) -> Raw | None:
 
 
 def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], last: int) -> Any:
-    """Evaluate an elementary function of u at rising precisions until two agree."""
+    """Evaluate an elementary function of u, at rising precisions, until two values agree."""
     n = digits(dps, _MAX_DPS)
     with LOCK:
         x = read(log_alpha, "log_alpha")
@@ -143,7 +143,7 @@ def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], las
         if raw is None:
 
             def at(wp: int) -> Raw:
-                # A relative error of u is multiplied by u.
+                # The function multiplies a relative error of u by u, so u needs more bits.
                 u = exp_neg(x, wp, "log_alpha")
                 more = max(0, int(u[2] + u[3]))
                 if last and more > wp.bit_length():  # 1 - exp(-u), where u > wp
@@ -172,7 +172,7 @@ def _value(log_alpha: object, k: Number | None, zero_at: object, log_c: object, 
         if raw is None and constant is None:
             raw = libmp.mpf_neg(_agreed(_gaps(k), x, k, n, log_alpha))
         elif raw is None:
-            # Compute extra digits, because the difference may cancel.
+            # Compute extra digits, because constant - gap may cancel.
             gap = _agreed(_gaps(k), x, k, 2 * n + 20, log_alpha)
             raw = libmp.mpf_sub(constant, gap, libmp.dps_to_prec(n), "n")
         elif raw == libmp.fzero and constant is not None:
@@ -181,7 +181,7 @@ def _value(log_alpha: object, k: Number | None, zero_at: object, log_c: object, 
 
 
 def _constant(k: Number | None, zero_at: object, log_c: object, n: int) -> Raw | None:
-    """Return the constant in -KL = constant - F, with extra digits; None for 0."""
+    """Return the constant in -KL = constant - F, with extra digits, or None if it is 0."""
     alpha, log_of_c = convention(zero_at, log_c)
     if log_of_c is not None:
         wp = libmp.dps_to_prec(2 * n + 20)
@@ -228,7 +228,7 @@ def _ein(m: Any, u: Any, a: Any) -> Any:
     bits = m.prec
     if m.mag(u) < -bits:
         return u
-    m.prec += max(0, -2 * int(m.mag(u)))  # gamma + log u + E1 cancels to u
+    m.prec += max(0, -2 * int(m.mag(u)))  # gamma + log u + E1(u) cancels to about u
     found = m.euler + m.log(u) + (m.e1(u) if u < 2 * bits else 0)
     m.prec = bits
     return +found
@@ -237,7 +237,7 @@ def _ein(m: Any, u: Any, a: Any) -> Any:
 def _ein_again(m: Any, u: Any, a: Any) -> Any:
     if u <= _SMALL * 16:
         return _positive(m, u, m.mpf(1))[0]
-    # Ein(1), by its series, plus the integral of (1 - exp(-t))/t from 1 to u.
+    # Ein(1) by its series, plus the integral of (1 - exp(-t))/t from 1 to u.
     tail = m.exp(-u) * m.hypu(1, 1, u) if u < 2 * m.prec else 0
     return _positive(m, m.mpf(1), m.mpf(1))[0] - m.e1(1) + m.log(u) + tail
 
@@ -263,7 +263,7 @@ def _slope_again(m: Any, u: Any, a: Any) -> Any:
 
 
 def _positive(m: Any, u: Any, a: Any) -> tuple[Any, Any]:
-    """Return F and u F' by series of positive terms, weighted by Poisson's probabilities."""
+    """Return F and u F' by series of positive terms, whose weights are Poisson probabilities."""
     value = slope = harmonic = m.mpf(0)
     weight, n = m.exp(-u), 0
     while n < 1.2 * u + 8 or weight * (1 + harmonic) > m.ldexp(max(value, slope), -m.prec):
@@ -276,7 +276,7 @@ def _positive(m: Any, u: Any, a: Any) -> tuple[Any, Any]:
 
 
 def _tail(m: Any, u: Any, a: Any) -> tuple[Any, Any]:
-    """Return F and u F' by the series in 1/u, whose terms fall below the precision."""
+    """Return F and u F' by the asymptotic series in 1/u, down to terms below the precision."""
     value = slope = m.mpf(0)
     term, n = m.mpf(1), 0
     while True:

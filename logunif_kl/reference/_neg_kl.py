@@ -1,4 +1,4 @@
-"""-KL as a function of log alpha, or of (mu, log sigma^2), and its derivatives."""
+"""-KL and its derivatives, as functions of log alpha or of (mu, log sigma^2)."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def neg_kl(
 
     .. math:: -KL = F\bigl(1/(2a)\bigr) - F(u), \qquad u = e^{-\log\alpha}/2
 
-    with a = ``zero_at``; or, where ``log_c`` is given,
-    1/2 log(pi e) + log_c - 1/2 psi(1/2) - F(u) (Hron et al. 2017, Eq. 1).
+    with a = ``zero_at``. If ``log_c`` is given, -KL = 1/2 log(pi e) + log_c - 1/2 psi(1/2) - F(u)
+    instead (Hron et al. 2017, Eq. 1).
 
     Parameters
     ----------
     log_alpha : float, int, str, mpf, Fraction, Decimal or NumPy scalar
-        log(sigma^2/mu^2), any size. Floats are exact.
+        log(sigma^2/mu^2), of any size. Floats are exact.
     dps : int, default 50
         Decimal digits.
     zero_at : number, default inf
         The alpha at which -KL is zero. The default makes -KL <= 0.
     log_c : number, optional
-        log of the constant C of the prior C/|w|. ``log_c`` excludes ``zero_at``.
+        The logarithm of C in the prior C/|w|. Pass either ``log_c`` or ``zero_at``.
 
     Returns
     -------
     mpmath.mpf
-        Accurate to ``dps`` significant digits, even near its zeros. -inf at log_alpha = -inf, the
-        constant at +inf (0 by default); NaN for NaN.
+        -KL to ``dps`` significant digits, even near its zeros. It is -inf at log_alpha = -inf, the
+        constant at +inf (0 by default), and NaN for NaN.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def neg_kl(
         If an argument is not one real number, ``zero_at`` is not above 0, ``log_c`` is not
         finite, both are given, or ``dps`` is not a positive int.
     OverflowError
-        If abs(log_alpha) is 2**4096 or more, beyond any double.
+        If abs(log_alpha) is 2**4096 or more, which no double is.
     ArithmeticError
         If the two definitions do not agree.
 
@@ -85,8 +85,8 @@ def neg_kl(
 def neg_kl_grad(log_alpha: object, dps: int = 50) -> Any:
     r"""Return d(-KL)/d log alpha = u F'(u) to ``dps`` digits, u = exp(-log_alpha)/2.
 
-    Positive; it rises from 0 (log_alpha = inf) to 0.6424 at log_alpha = -1.507 and falls to 1/2
-    (log_alpha = -inf). Parameters, digits and errors as for :func:`neg_kl`; NaN for NaN.
+    As log_alpha falls from inf, the derivative rises from 0 to 0.6424, at log_alpha = -1.507, and
+    then falls to 1/2. Parameters, digits and errors are as for :func:`neg_kl`. It is NaN for NaN.
 
     Examples
     --------
@@ -103,9 +103,9 @@ def neg_kl_hess(log_alpha: object, dps: int = 50) -> Any:
 
     .. math:: -\frac u2 (1 + F' - 2uF') = -u\,M(2; 3/2; -u), \qquad u = e^{-\log\alpha}/2
 
-    Negative above its only zero, log_alpha = -1.5069, where F' = 1/(2u - 1), and positive below; 0
-    at both infinities. All digits are significant, even near the zero. Parameters and errors as for
-    :func:`neg_kl`; NaN for NaN.
+    It is negative above its only zero, log_alpha = -1.5069, where F' = 1/(2u - 1), and positive
+    below. It is 0 at both infinities, and NaN for NaN. All digits are significant, even near the
+    zero. Parameters and errors are as for :func:`neg_kl`.
 
     Examples
     --------
@@ -133,9 +133,9 @@ def neg_kl_normal(
 ) -> Any:
     r"""Return -KL(N(mu, sigma^2) || p) to ``dps`` digits.
 
-    :func:`neg_kl` at u = mu^2 exp(-log_sigma2)/2, with the same conventions and errors. mu = 0 or
-    log_sigma2 = inf gives the constant (0 by default); mu = +-inf or log_sigma2 = -inf gives -inf.
-    NaN if one argument has a limit of the first kind, and the other one of the second.
+    This is :func:`neg_kl` at u = mu^2 exp(-log_sigma2)/2, with the same conventions and errors. At
+    mu = 0 or log_sigma2 = inf it is the constant (0 by default). At mu = +-inf or log_sigma2 = -inf
+    it is -inf. If one argument asks for the constant and the other for -inf, the result is NaN.
 
     Examples
     --------
@@ -171,8 +171,8 @@ def neg_kl_normal_grad(mu: object, log_sigma2: object, dps: int = 50) -> tuple[A
               = -2uF'(u)/\mu, \qquad
               \frac{\partial(-KL)}{\partial\log\sigma^2} = u F'(u)
 
-    Both are 0 at mu = 0 and at log_sigma2 = inf. At log_sigma2 = -inf they are -1/mu and 1/2, at mu
-    = +-inf 0 and 1/2. NaN and errors are as for :func:`neg_kl_normal`.
+    Both are 0 at mu = 0 and at log_sigma2 = inf. They are -1/mu and 1/2 at log_sigma2 = -inf, and 0
+    and 1/2 at mu = +-inf. NaN and errors are as for :func:`neg_kl_normal`.
 
     Examples
     --------
@@ -262,9 +262,9 @@ def _limit_of_u(mu: Raw, log_sigma2: Raw) -> Raw | None:
 
 
 def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
-    """Whether alpha equals zero_at: -KL is then exactly 0, and no digits would agree.
+    """Whether alpha equals zero_at. Then -KL is exactly 0, on which `agree` would fail.
 
-    1/alpha is given, and is exact in all calls: for a rational log_sigma2, alpha =
+    Callers pass an exact 1/alpha. This covers every case: for a rational log_sigma2, alpha =
     exp(log_sigma2)/mu^2 is rational only if log_sigma2 = 0.
     """
     if log_c is not None:
@@ -274,7 +274,7 @@ def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
 
 
 def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | None]:
-    """Read zero_at or log_c, whichever was given. Both are None if the constant is 0."""
+    """Return (alpha, log_c) as numbers, with None for the one not given. (None, None) means 0."""
     a = read(zero_at, "zero_at")
     rough = a(53)
     if log_c is not None:
@@ -301,7 +301,7 @@ def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | 
 
 
 def _constant(zero_at: object, log_c: object) -> Constant | None:
-    """Return a function of definition and bits: the constant in -KL = constant - F; None for 0."""
+    """Return a function of (definition, bits) that computes the constant, or None if it is 0."""
     a, c = convention(zero_at, log_c)
     if c is not None:
         return lambda of, wp: raw_constant(c, wp)

@@ -1,6 +1,6 @@
-r"""F, F', F'' and H = d^2(-KL)/dx^2 at moderate u: two power series.
+r"""Two power series for F, F', F'' and H = d^2(-KL)/dx^2 at moderate u (x = log alpha).
 
-With (2k+1)!! the odd factorial and h_k = 1 + 1/3 + ... + 1/(2k-1),
+With (2k+1)!! = 1 3 5 ... (2k+1) and h_k = 1 + 1/3 + ... + 1/(2k-1),
 
 ====  ====================================  ==============================================
 what  ``direct``: sum over k >= 0 of        ``positive``: exp(-u) times the sum of
@@ -11,14 +11,14 @@ F''   -2 (k+1) (-2u)^k / (2k+3)!!           -2 u^k/k! / ((2k+1)(2k+3))
 H     -u (k+1) (-2u)^k / (2k+1)!!           u u^k/k! / ((2k-1)(2k+1))
 ====  ====================================  ==============================================
 
-The first column is u 2F2(1,1; 3/2,2; -u), M(1; 3/2; -u), -2/3 M(2; 5/2; -u) and
--u M(2; 3/2; -u). Its terms alternate and reach exp(u), so 1.44 u bits cancel.
-For F the second column is Hron's Eq. 1, the mean of psi(1/2+k) under a Poisson law. For F' it is
-the expansion of Dawson's integral exp(-u) int_0^1 exp(u s^2) ds, from which F'' and H follow. All
-its terms but the first of H are positive, so nothing cancels except near the zero of H.
+The column ``direct`` is u 2F2(1,1; 3/2,2; -u), M(1; 3/2; -u), -2/3 M(2; 5/2; -u) and
+-u M(2; 3/2; -u). Its terms alternate and reach exp(u), so 1.44 u bits cancel. The column
+``positive`` is, for F, Hron's Eq. 1, the mean of psi(1/2+k) under a Poisson law. For F' it is the
+expansion of Dawson's integral exp(-u) int_0^1 exp(u s^2) ds, from which F'' and H follow. All terms
+have the same sign, except the first term of H, so digits cancel only near the zero of H.
 
-All sums run in fixed point on integers. Terms are grouped by the remainder of k modulo m: n terms
-then cost 2 m + 2 n/m products of full length, and otherwise short divisions (P. Smith, "Efficient
+All sums use integers in fixed point. Terms are grouped by the remainder of k modulo m. Then n terms
+need 2 m + 2 n/m products of full length, and otherwise short divisions (P. Smith, "Efficient
 multiple-precision evaluation of elementary functions", Mathematics of Computation 52 (1989)).
 """
 
@@ -42,7 +42,7 @@ def fixed(u: Raw, w: int) -> int:
 
 
 def _extra_bits(u: Raw) -> int:
-    """Return the extra bits for rounding each term, and for the decay of F'' and H at large u."""
+    """Return extra bits, to cover the rounding of terms and the decay of F'' and H at large u."""
     return GUARD + 3 * max(0, magnitude(u))
 
 
@@ -56,10 +56,10 @@ def _terms(v: Raw, bits: int) -> int:
 
 
 def _block(v: Raw, bits: int) -> tuple[int, int]:
-    """Return how many terms share one power of v, and how many bits that costs.
+    """Return m, the number of terms in a block, and how many more bits the blocks need.
 
-    With m terms in a block a sum of n terms has 2 m + 2 n/m products of full length instead of 2 n;
-    other products are with integers of one word. The terms of a block lack factors up to v^(m-1).
+    With m terms in a block, a sum of n terms needs 2 m + 2 n/m products of full length, not 2 n.
+    The other factors have one word. The terms of a block leave out factors up to v^(m-1).
     """
     over = max(0, magnitude(v))
     m = max(1, min(isqrt(_terms(v, bits)), bits // (16 * (over + 1))))
@@ -80,7 +80,7 @@ def _powers(v: int, m: int, w: int) -> int:
 
 
 def direct(kind: str, u: Raw, wp: int) -> Raw:
-    """Sum the alternating series: 2F2 for "gap", Kummer's M for the others."""
+    """Sum the alternating series: 2F2 for "gap", and Kummer's M for the other kinds."""
     bits = wp + _extra_bits(u) + 3 * floor(u) // 2
     m, more = _block(libmp.mpf_shift(u, 1), bits)
     w = bits + more
@@ -113,7 +113,7 @@ def direct(kind: str, u: Raw, wp: int) -> Raw:
 
 
 def positive(kind: str, u: Raw, wp: int) -> Raw:
-    """Sum the series with factor exp(-u): Hron's Eq. 1 for "gap", otherwise Dawson's integral."""
+    """Sum exp(-u) times positive terms: Hron's Eq. 1 for "gap", otherwise Dawson's integral."""
     bits = wp + _extra_bits(u)
     m, more = _block(u, bits)
     w = bits + more

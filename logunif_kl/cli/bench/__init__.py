@@ -1,4 +1,4 @@
-"""``logunif-kl bench``: ratios of times that were measured in the same rounds."""
+"""``logunif-kl bench``: time functions in interleaved rounds, and compare times of each round."""
 
 from .command import add_options as add_options
 from .command import add_parser as add_parser

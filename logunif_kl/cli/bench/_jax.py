@@ -1,4 +1,4 @@
-"""The jobs of ``logunif-kl bench --jax``."""
+"""The functions that ``logunif-kl bench --jax`` times."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def suite() -> Suite:
 
 
 class Call:
-    """A compiled program with its arguments. A call waits for the results."""
+    """A compiled program and its arguments. A call runs it and waits for the results."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         self.program = jax.jit(function).lower(*arguments).compile()
@@ -58,7 +58,7 @@ def jobs(size: int) -> dict[str, Job]:
 
 
 def weights(size: int) -> list[Any]:
-    """Draw the means and log variances of weights, the same for equal sizes."""
+    """Draw means and log variances of weights; calls with the same size draw the same numbers."""
     first, second = jax.random.split(jax.random.key(0))
     mu = jax.random.normal(first, (size,), dtype="float32")
     return [mu, LOG_SIGMA2 + 2.0 * jax.random.normal(second, (size,), dtype="float32")]

@@ -1,4 +1,4 @@
-"""The jobs of ``logunif-kl bench --torch``."""
+"""The functions that ``logunif-kl bench --torch`` times."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def jobs(device: torch.device, size: int) -> dict[str, Job]:
 
 
 def weights(device: torch.device, size: int) -> list[Any]:
-    """Draw the means and log variances of weights, the same for equal sizes."""
+    """Draw means and log variances of weights; calls with the same size draw the same numbers."""
     generator = torch.Generator(device).manual_seed(0)
     mu = torch.randn(size, generator=generator, device=device)
     log_sigma2 = LOG_SIGMA2 + 2.0 * torch.randn(size, generator=generator, device=device)
@@ -74,7 +74,7 @@ def weights(device: torch.device, size: int) -> list[Any]:
 
 
 def both_passes(called: dict[str, tuple[Any, ...]]) -> dict[str, Job]:
-    """Make a job of the forward pass and one of both passes of each function.
+    """Make two jobs of each function: its forward pass, and its forward and backward pass.
 
     ``called`` maps names to the arguments of `backward`.
     """
@@ -93,7 +93,7 @@ def forward(function: Callable[..., Any], variables: list[Any]) -> Any:
 def backward(
     function: Callable[..., Any], variables: list[Any], gradient: torch.Tensor | None = None
 ) -> Any:
-    """Compute a function and its gradients; ``gradient`` is needed for a result with dimensions."""
+    """Compute a function and its gradients; pass ``gradient`` unless the result is a scalar."""
     return torch.autograd.grad(function(*variables), variables, gradient)
 
 

@@ -1,4 +1,4 @@
-"""The options of ``logunif-kl bench``, and the choice of the benchmark."""
+"""The options of ``logunif-kl bench``. They choose which benchmark runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from .._output import CommandError, add_json, check_results, new_table, require, results
 from ..provenance import provenance
 
-SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # the sizes to time on a framework
-SIZE_OF_CUDA = 100_000_000  # added on a GPU; in smaller arrays launches take as long as memory
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # default sizes for --torch and --jax
+SIZE_OF_CUDA = 100_000_000  # added with --cuda; below it, launches take as long as memory access
 SIZE = 1_000_000
 ROUNDS = 25
 LEAST = {"size": 1, "rounds": 2, "threads": 1}
@@ -37,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that say how much is timed."""
+    """Declare the options for the number of elements, rounds and threads."""
     parser.add_argument(
         "--size",
         type=int,
@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Check the options, and that what they need is installed."""
+    """Check the options, and check that the packages and the GPU that they need are available."""
     for name, least in LEAST.items():
         given = getattr(options, name)
         for value in given if isinstance(given, list) else [least if given is None else given]:
@@ -94,12 +94,12 @@ def check(options: argparse.Namespace) -> None:
 
 
 def sizes_of(options: argparse.Namespace) -> list[int]:
-    """Return the sizes to time on a framework."""
+    """Return the sizes to time with --torch or --jax."""
     return options.size or [*SIZES, *([SIZE_OF_CUDA] if options.cuda else [])]
 
 
 def measure(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
-    """Return the packages whose versions matter, and the measurements."""
+    """Return the packages whose versions to record, and the measurements."""
     if not options.torch and not options.jax:
         from . import functions
 
@@ -134,7 +134,7 @@ def run(options: argparse.Namespace, command: str) -> None:
 
 
 def tables(found: dict[str, Any]) -> list[Any]:
-    """Make the tables of what was measured."""
+    """Make tables of the measurements."""
     from . import functions, training
 
     shown = [table for each in found.get("suites", []) for table in training.tables(each)]
@@ -147,7 +147,7 @@ def tables(found: dict[str, Any]) -> list[Any]:
 
 
 def _split_quartiles(header: list[str], rows: list[list[str]]) -> None:
-    """Give quartiles their own column, because numbers do not wrap."""
+    """Move quartiles to columns of their own, because `new_table` never wraps numbers."""
     for i in range(len(header), 0, -1):
         if any(" (" in row[i] for row in rows):
             header.insert(i, "quartiles")
@@ -157,7 +157,7 @@ def _split_quartiles(header: list[str], rows: list[list[str]]) -> None:
 
 
 def note(document: dict[str, Any]) -> str:
-    """Name the processor, the instruction set, the versions and the date below the tables."""
+    """Return the line below the tables: processor, instruction set, versions and date."""
     machine = document["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
     return (

@@ -1,4 +1,4 @@
-"""Times of the functions for NumPy arrays against NumPy's, SciPy's and Molchanov's formula."""
+"""Time this package on NumPy arrays, against np.exp, SciPy's dawsn and Molchanov's formula."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .training import Shown, on_threads
 TYPES = {"float64": "f64", "float32": "f32"}
 NEW = "new array: "
 ONE_LOG_SIGMA2, ONE_MU = "neg_kl_normal, one log_sigma2", "neg_kl_normal, one mu"
-# Each ratio and its two jobs.
+# The name of each ratio of times, with the two jobs that it divides.
 IN_FLOAT64 = {f"scipy dawsn / {name}": ("scipy dawsn", name) for name in ("kl_gap_grad", "kl_gap")}
 IN_BOTH = {"neg_kl / np.exp": ("neg_kl", "np.exp")} | {
     f"{words} / {under}": (NEW + over, NEW + under)
@@ -57,7 +57,7 @@ def measure(size: int, threads: int, number: int) -> dict[str, Any]:
 
 
 def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
-    """Return functions by name, with the arrays that threads share; the last one is the output."""
+    """Return functions by name, each with its arrays, output last. Threads split the arrays."""
     from scipy.special import dawsn
 
     x = np.random.default_rng(0).uniform(-10.0, 10.0, size)
@@ -101,7 +101,7 @@ def _molchanov_as_written(x: np.ndarray) -> Any:
 def _shared(
     pool: ThreadPoolExecutor, threads: int, function: Callable[..., Any], arrays: Arrays
 ) -> Job:
-    """Make a job in which each thread computes a slice; for one thread, a plain call."""
+    """Make a job in which each thread computes one slice. One thread needs only a plain call."""
     if threads == 1:
         return lambda: function(*arrays)
     slices = list(zip(*(np.array_split(array, threads) for array in arrays), strict=True))

@@ -1,4 +1,4 @@
-"""Training steps in PyTorch and JAX, by this library and by Molchanov's formula (the *peers*)."""
+"""Time -KL and its gradient in PyTorch and JAX, against Molchanov's formula (the *peers*)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..timing import Job, Samples, Spread, Timer, ratio, sample, spreads, wall_s
 
 FORWARD, BACKWARD = "forward", "forward+backward"
 LOG_SIGMA2 = -8.0
-EPSILON, CLAMP = 1e-8, 8.0  # from Molchanov's formula in published programs
+EPSILON, CLAMP = 1e-8, 8.0  # published programs with Molchanov's formula use these
 
 Ratio = tuple[str, str, str]
-"""Two jobs, the ratio of the first time to the second, and the part of a step."""
+"""The names of the jobs `over` and `under`, and the pass in which to divide their times."""
 Shown = tuple[str, list[str], list[list[str]]]
 """A table: its title, the headings after the first column, and the rows."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Suite:
-    """What to time on a framework, and how."""
+    """The jobs, the ratios and the timer for one framework."""
 
     framework: str
     device: str
@@ -46,7 +46,7 @@ def measure(
 ) -> dict[str, Any]:
     """Time all jobs in ``number`` interleaved rounds for each size.
 
-    ``more`` takes the size, the jobs and their times, and returns additional results.
+    ``more(size, jobs, times)`` returns additional results for that size.
     """
     found = []
     for size in sizes:
@@ -71,7 +71,7 @@ def measure(
 
 
 def ratios(samples: Samples, wanted: Sequence[Ratio]) -> list[dict[str, Any]]:
-    """Divide the times of two jobs, for each ratio that is wanted."""
+    """Divide the times of two jobs for each wanted ratio, and return medians and quartiles."""
     return [
         {
             "what": f"{over} / {under}, {part}",
@@ -103,10 +103,10 @@ def tables(found: dict[str, Any]) -> list[Shown]:
 
 
 def with_quartiles(row: Spread) -> str:
-    """Write a median with its quartiles."""
+    """Return a median with its quartiles as text."""
     return f"{row['median']:.2f} ({row['lower_quartile']:.2f} to {row['upper_quartile']:.2f})"
 
 
 def on_threads(number: int) -> str:
-    """Write a number of threads."""
+    """Return a number of threads as text."""
     return "one thread" if number == 1 else f"{number} threads"

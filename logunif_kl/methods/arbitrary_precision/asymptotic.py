@@ -1,6 +1,6 @@
 """The expansions of `_asymptotic` in any number of digits.
 
-Their terms fall to about e^-u, so each number of digits needs a u that is large enough.
+The smallest terms are about e^-u, so more digits need a larger u.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ def smallest_for(wp: int) -> int:
     """Return the least u at which the expansion gives wp bits.
 
     The remainder after K terms is below twice the next term plus 2 exp(-u/2), as long as 4K + 2 <=
-    u. At the largest such K the terms are (1/(4e))^(u/4) = 2^(-0.86 u).
+    u. With the largest such K, the next term is about (1/(4e))^(u/4) = 2^(-0.86 u).
     """
     return 3 * wp // 2 + 64
 
 
 def gap(u: Any, wp: int) -> Any:
-    """Compute F(u) to wp bits, for u >= ``smallest_for(wp)``; raw floats of mpmath."""
+    """Compute F(u) to wp bits as a raw mpmath float, for a raw u >= ``smallest_for(wp)``."""
     log4u = libmp.mpf_log(libmp.mpf_shift(u, 2), wp + 16, "n")
     top = libmp.mpf_shift(libmp.mpf_add(log4u, libmp.mpf_euler(wp + 16, "n")), -1)
     return libmp.mpf_sub(top, _sum(u, wp + 16, divided=True), wp + 8, "n")
 
 
 def slope(u: Any, wp: int) -> Any:
-    """Compute u F'(u) to wp bits, for u >= ``smallest_for(wp)``; raw floats of mpmath."""
+    """Compute u F'(u) to wp bits as a raw mpmath float, for a raw u >= ``smallest_for(wp)``."""
     half = libmp.from_man_exp(1, -1)
     return libmp.mpf_add(half, _sum(u, wp + 16, divided=False), wp + 8, "n")
 

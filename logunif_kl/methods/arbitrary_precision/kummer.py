@@ -1,8 +1,8 @@
 """Kummer's form in any number of digits: the alternating series, in fixed point.
 
-The series loses log2(e) u bits by cancellation, so it is summed with as many extra bits. Where the
-expansion for large u gives all the digits, for u above about 1.5 times their number in bits, the
-expansion is used instead.
+The series loses log2(e) u bits to cancellation, so it is summed with as many extra bits. When u is
+above about 1.5 times the requested number of bits, the expansion for large u gives all of them and
+is used instead.
 """
 
 from __future__ import annotations

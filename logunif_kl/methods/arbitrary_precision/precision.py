@@ -25,7 +25,7 @@ Raw = Any
 """mpmath's ``(sign, mantissa, exponent, bits)``."""
 
 OfU = Callable[[Raw, int], Raw]
-"""A function of a finite u > 0 to a relative 2**-wp."""
+"""A function of a finite u > 0 and of wp. Its relative error is 2**-wp."""
 
 MAX_DPS = 10_000
 _GUARD = 24
@@ -33,7 +33,7 @@ _MAX_LOG_BITS = 4096
 
 
 def neg_kl(gap: OfU, log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
-    """Compute constant - F(u), where a method's F also gives the constant."""
+    """Compute constant - F(u), with F from a method's `gap`, which the constant may need too."""
     wp = _bits(dps)
     additive_constant(zero_at, log_c)  # checks the arguments
     with LOCK:

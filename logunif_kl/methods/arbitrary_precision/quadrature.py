@@ -58,8 +58,7 @@ def gap(u: Raw, wp: int) -> Raw:
     elif r < reach:
 
         def folded(q: Real) -> Real:
-            # The sum of the densities at t - r and at t + r, rewritten to need one exponential
-            # less.
+            # The sum of the densities at t - r and at t + r, rewritten with one exponential fewer.
             t = (r + reach) * q
             e = mp.exp(-r * t)
             return mp.log(t) * density(t - r) * (1 + e * e)
@@ -71,17 +70,17 @@ def gap(u: Raw, wp: int) -> Raw:
             z = reach * (2 * q - 1)
             return density(z) * mp.log(1 + z / r)
 
-        # log(r) is added, and is larger than the integral
+        # log(r) exceeds the integral, so the integral needs no relative accuracy
         result = mp.log(r) - mean_log + 2 * reach * _integral(far, wp, 1 / reach)
     return result._mpf_
 
 
 def _integral(f: Integrand, wp: int, size: Real) -> Real:
-    """Integrate over [0, 1], even with singular ends, to 2**-(wp + 8) of the result or of `size`.
+    """Integrate f over [0, 1] to 2**-(wp + 8) of the result or of `size`; ends may be singular.
 
-    Halving the step squares the error or does better. The error bound is the least exp(-2 pi d/h)
-    M(d) over the widths d of a strip, with M >= 1, and halving h brings it below its square. Hence
-    the last sum is accurate if it agrees with the previous one to just over half of the bits.
+    Halving the step h at least squares the error. The error bound is the least exp(-2 pi d/h) M(d)
+    over the widths d of a strip, with M >= 1. With h/2 the bound is below its own square. Hence the
+    last sum is accurate if it agrees with the previous one to just over half of the bits.
     """
     mp, full = _MP, _MP.prec
     total, before = mp.zero, None
@@ -148,8 +147,8 @@ class _Side:
             at += 1
 
     def _append(self) -> bool:
-        # Keep the nodes for later calls. Only this one append changes the list, so that an
-        # interrupt loses no node.
+        # Keep the nodes for later calls. Compute first and append once, so that an interrupt loses
+        # no node.
         mp = _MP
         tau, e, over = self._found[-1][2] if self._found else self._first
         if tau > self._end:

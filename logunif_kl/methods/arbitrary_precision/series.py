@@ -1,7 +1,7 @@
 """Hron's series in any number of digits: the Poisson mean of `_series`, in fixed point.
 
-The mean is summed up to u = 2^17, with about ten thousand terms at 50 digits there. Above, the
-expansion in 1/u is used, whose terms fall to e^-u.
+The mean is summed up to u = 2^17, with about ten thousand terms at 50 digits there. For larger u
+the expansion in 1/u is used. Its smallest terms are about e^-u.
 """
 
 from __future__ import annotations
