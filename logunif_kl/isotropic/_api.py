@@ -167,8 +167,8 @@ def neg_kl_complex_normal(
 
     Notes
     -----
-    In PyTorch the derivative in a complex mu is d/d re + i d/d im. In JAX it is the conjugate of
-    this. These are the conventions of the frameworks.
+    PyTorch returns the derivative in a complex mu as d/d re + i d/d im, and JAX returns the
+    conjugate. Each framework has this convention for all functions.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def neg_kl_vector(
     log_alpha : array_like or array
         The logarithm of alpha for each group, of any shape and type that `neg_kl_complex` takes.
     k : float
-        The number of weights in a group: one number from 0.5 to 10000, not always an integer.
+        The number of weights in a group: one number from 0.5 to 10000, integer or not.
     zero_at, reduction
         As for `neg_kl_complex`.
     log_c : float, optional

@@ -52,7 +52,7 @@ def neg_kl(
     Raises
     ------
     TypeError
-        If `log_alpha` is not a dense tensor of floating-point numbers. For example, it may be
+        If `log_alpha` is not a dense tensor of floating-point numbers: for example, if it is
         integer, complex, boolean or sparse.
 
     Examples
@@ -131,7 +131,7 @@ def neg_kl_normal(
     Raises
     ------
     TypeError
-        As for `neg_kl`. Also if two tensors differ in dtype, or if one is of another framework.
+        As for `neg_kl`. Also if two tensors differ in dtype or come from two frameworks.
     ValueError
         As for `logunif_kl.neg_kl_normal`. If shapes that do not broadcast are known only when a
         graph runs, TensorFlow raises `tf.errors.InvalidArgumentError` instead.

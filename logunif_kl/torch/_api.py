@@ -49,8 +49,8 @@ def neg_kl(
     Raises
     ------
     TypeError
-        If `log_alpha` is not a dense tensor of real numbers. For example, it may be complex,
-        boolean, sparse or nested, or a NumPy array or a number.
+        If `log_alpha` is not a dense tensor of real numbers: for example, if it is a complex,
+        boolean, sparse or nested tensor, a NumPy array or a number.
 
     Examples
     --------

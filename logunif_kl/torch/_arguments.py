@@ -40,7 +40,7 @@ def one(value: Any, name: str = "log_alpha") -> Tensor:
 
 
 def opened(name: str, value: Any) -> Any:
-    """Unwrap other libraries' variables. Tensors skip this, which torch.compile cannot trace."""
+    """Unwrap a variable of another library. torch.compile cannot trace this, so tensors skip it."""
     return value if isinstance(value, torch.Tensor) else unwrapped(name, value)
 
 

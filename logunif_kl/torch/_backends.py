@@ -1,6 +1,6 @@
 """Choose the backend for the given tensors: the code that computes their -KL and its derivatives.
 
-Each forward pass and each backward pass chooses once.
+Each forward pass and each backward pass chooses a backend once.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def choose(*tensors: Tensor) -> Composite:
 def choose_early(*tensors: Tensor) -> Composite | None:
     """Choose the backend before the autograd Function, or return None to let its forward choose.
 
-    The forward gets other tensors than these under a transform of `torch.func`, or if a tensor has
-    escaped from a transform.
+    Under a transform of `torch.func`, the forward gets other tensors than these. The same is true
+    for a tensor that has escaped from a transform.
     """
     if transformed():
         return None

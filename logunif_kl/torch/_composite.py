@@ -55,12 +55,12 @@ class Composite:
 
     @exportable
     def with_gradients(self, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """-KL and its two derivatives, in float32 or float64."""
+        """-KL and its derivatives in mu and log_sigma2, in float32 or float64."""
         return _normal(mu, log_sigma2)
 
     @exportable
     def sum_with_gradients(self, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The sum of -KL, and the two derivatives of each element, in float32 or float64."""
+        """The sum of -KL, and the derivatives of each element, in float32 or float64."""
         value, d_mu, d_log_sigma2 = _normal(mu, log_sigma2)
         return value.sum(), d_mu, d_log_sigma2
 
@@ -88,7 +88,7 @@ class Composite:
 
 
 def _normal(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """-KL and its two derivatives, in float32 for the half types."""
+    """-KL and its derivatives in mu and log_sigma2, in float32 for the half types."""
     mu, log_sigma2 = working(mu), working(log_sigma2)
     value, d_mu, d_log_sigma2 = functions.neg_kl_normal(xp, _portable(mu), _portable(log_sigma2))
     return value.to(mu.dtype), d_mu.to(mu.dtype), d_log_sigma2.to(mu.dtype)

@@ -30,7 +30,7 @@ _xp = _Namespace()
 
 
 def converted(arithmetic: Callable[..., Tensor], **given: Any) -> Tensor:
-    """Check the arguments and compute in float32 or float64. Errors name the keywords."""
+    """Check the arguments and compute in float32 or float64. Error messages name the keywords."""
     names, values = tuple(given), tuple(given.values())
     tensors: tuple[Tensor, ...]
     if len(names) == 1:

@@ -83,7 +83,7 @@ def _expanded(factor: Tensor, like: Tensor) -> Tensor:
     if factor.ndim and factor.numel() != like.numel():
         raise ValueError(
             f"a kernel was given a factor of shape {tuple(factor.shape)} and mu of shape "
-            f"{tuple(like.shape)}: pass a factor of no dimensions or of that shape"
+            f"{tuple(like.shape)}: pass a 0-d factor or one of that shape"
         )
     return factor.detach().as_strided(like.shape, (0,) * like.ndim)
 

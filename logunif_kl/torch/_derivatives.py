@@ -31,7 +31,7 @@ _MANY = 4096
 
 
 class Members(tuple[Orders, ...]):
-    """The derivatives to compute, by their orders. PyTorch would unpack a plain tuple.
+    """The derivatives to compute, by their orders. PyTorch would unpack them from a plain tuple.
 
     Attributes
     ----------

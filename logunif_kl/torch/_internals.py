@@ -166,7 +166,7 @@ def with_primals(jvp: Callable[..., Any]) -> Callable[..., Any]:
     """Make a ``jvp`` from a function of the saved tensors and the tangents, for nested transforms.
 
     PyTorch disables the forward mode at all levels of nested transforms while it runs a ``jvp``.
-    The tangents of outer levels would silently be zero (pytorch issue 197867). So the ``jvp``
+    The tangents of outer levels would silently be zero (pytorch issue 197867). So this ``jvp``
     enables the forward mode again, and removes the innermost level's tangents from the saved
     tensors.
     """

@@ -1,9 +1,9 @@
 """The operators ``logunif_kl::value``, ``value_sum`` and ``gradient``, for compilers' graphs.
 
 A graph of AOTAutograd calls an operator where eager mode would call a float32 C kernel. The
-operators have no differentiation rule: only the forwards and backwards of this package's rules call
-them. The extension of `_kernels.library` contains their kernels. The operators are registered when
-PyTorch's compiler first traces a function of this package.
+operators need no differentiation rule, because this package's autograd Functions call them in the
+forward and in the backward. Their kernels are in the extension of `_kernels.library`. They are
+registered when PyTorch's compiler first traces a function of this package.
 """
 
 # mypy: allow-untyped-calls

@@ -61,8 +61,8 @@ def _arranged(*tensors: torch.Tensor) -> tuple[list[torch.Tensor], list[int], to
     """Return the tensors in one order of elements in memory, their steps, and a model of the order.
 
     A tensor is copied if its layout is not dense, or differs from the layout of the others. One
-    number expanded to all elements is not copied. The step of such a tensor is 0, and of others 1.
-    The results get the layout of the model.
+    number expanded to all elements is not copied, and its step is 0. All other steps are 1. The
+    results get the layout of the model.
     """
     if all(t.is_contiguous() and not t.is_neg() for t in tensors):
         return list(tensors), [1] * len(tensors), tensors[0]
