@@ -316,7 +316,8 @@ class TestDocumentation:
     def test_of_a_framework_refers_to_it_and_shows_a_call(self, function, library):
         name = function.__name__
         text, arguments = documented(library)[name]
-        assert text.startswith(f"As `{'logunif_kl.' if 'neg_kl' in name else 'neg_'}{name}`")
+        summary = text.splitlines()[0]
+        assert f"`{'logunif_kl.' if 'neg_kl' in name else 'neg_'}{name}`" in summary
         assert "\nExamples\n---" in text
         assert arguments == documented("")[name][1]
         examples = doctest.DocTestParser().get_examples(text)

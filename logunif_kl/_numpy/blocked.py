@@ -10,8 +10,8 @@ A `BlockedUFunc` has the features of a ufunc that users, dask, xarray and pandas
 broadcasting, overlapping operands, subclasses, ``__array_ufunc__`` and pickling by name. It differs
 from a `numpy.ufunc` in these points:
 
-- it has no ``reduce``, ``accumulate``, ``reduceat``, ``outer`` and ``at``;
-- it takes no ``out=...`` (an ellipsis) and no ``sig=``;
+- it does not have ``reduce``, ``accumulate``, ``reduceat``, ``outer`` and ``at``;
+- it does not take ``out=...`` (an ellipsis) or ``sig=``;
 - it does not warn about a ``where=`` without ``out=``, or about an overflow in a cast.
 """
 
@@ -31,14 +31,14 @@ _ITERATOR = ["external_loop", "buffered", "delay_bufalloc", "zerosize_ok", "copy
 
 
 def in_float64(arithmetic: Callable[..., Any]) -> Inner:
-    """Make array arithmetic ``f(xp, *arrays)`` the inner function of a `BlockedUFunc`.
+    """Turn array arithmetic ``f(xp, *arrays)`` into the inner function of a `BlockedUFunc`.
 
     float16 and float32 are computed in float64 and rounded once, when the block is stored. A
-    signalling NaN becomes quiet, as in C, because the caller's next operation would warn.
+    signalling NaN becomes a quiet NaN, as in C, so that the caller's next operation does not warn.
     """
 
     def inner(*blocks: np.ndarray) -> Any:
-        # The product makes a signalling NaN quiet; a copy would not.
+        # The product turns a signalling NaN into a quiet NaN, which a copy would not do.
         return arithmetic(np, *(np.multiply(block, 1.0, dtype=np.float64) for block in blocks))
 
     return inner
@@ -98,7 +98,7 @@ class BlockedUFunc:
         return self.__name__
 
     def __call__(self, *args: Any, out: Any = None, **options: Any) -> Any:
-        """Evaluate, with the options of a `numpy.ufunc`."""
+        """Evaluate the function. Take the options of a `numpy.ufunc`."""
         inputs, outs = self._operands(args, out)
         overrides = _overrides((*inputs, *outs, options.get("where", True)))
         if overrides:
@@ -163,7 +163,7 @@ class BlockedUFunc:
         return inputs, out
 
     def _defer(self, overrides: list, inputs: tuple, options: dict) -> Any:
-        """Pass the call to the ``__array_ufunc__`` of each operand in turn (NEP 13)."""
+        """Try the ``__array_ufunc__`` of each operand until one handles the call (NEP 13)."""
         for operand in overrides:
             if type(operand).__array_ufunc__ is None:
                 raise TypeError(
@@ -183,7 +183,7 @@ class BlockedUFunc:
     def _run(
         self, arrays: list[np.ndarray], outs: tuple, where: Any, order: Any, loop: np.dtype
     ) -> tuple[np.ndarray, ...]:
-        """Evaluate block by block; `numpy.nditer` broadcasts, casts and copies overlaps."""
+        """Evaluate block by block. `numpy.nditer` broadcasts, casts and copies overlaps."""
         for array in outs:
             if array is not None and not array.flags.writeable:
                 raise ValueError("output array is read-only")
@@ -245,7 +245,7 @@ class BlockedUFunc:
 def _weak(value: Any, array: np.ndarray) -> bool:
     """Whether a value is a Python number, which takes the type of the other operands.
 
-    An int that does not fit any integer type becomes an array of objects, and does not count.
+    This is False for an int too large for any integer type, which NumPy makes an object array.
     """
     return type(value) in (int, float, complex) and array.dtype.kind in "iufc"
 
@@ -257,7 +257,7 @@ def _wraps(operand: Any) -> bool:
 
 
 def _overrides(operands: tuple) -> list:
-    """Return operands with their own ``__array_ufunc__``, one of each type, subclasses first."""
+    """Find operands with their own ``__array_ufunc__``: one of each type, subclasses first."""
     found: list = []
     for operand in operands:
         kind = type(operand)

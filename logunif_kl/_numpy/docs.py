@@ -11,8 +11,8 @@ where : array_like of bool, optional
     ``dtype``, ``casting``, ``order``, ``subok``, ``signature``: as for every `numpy.ufunc`.
 """
 
-_DTYPES = """The result of float16, float32 and float64 has the same type. Integers and booleans are
-promoted as by `numpy.exp`. Complex numbers, long doubles and objects raise `TypeError`. No input
+_DTYPES = """float16, float32 and float64 give a result of the same type. Integers and booleans are
+promoted as in `numpy.exp`. Complex numbers, long doubles and objects raise `TypeError`. No input
 raises a floating-point warning. `logunif_kl.accuracy` lists the worst errors found, in units in
 the last place."""
 
@@ -36,12 +36,12 @@ u : array_like
 Returns
 -------
 ndarray or scalar
-    F(u), of the shape of `u`. F(+-0) = 0, F(inf) = inf, and NaN for u < 0 and for NaN.
+    F(u), with the shape of `u`. F(+-0) = 0 and F(inf) = inf. NaN where u < 0 or u is NaN.
 
 See Also
 --------
-kl_gap_grad, kl_gap_hess : its derivatives.
-logunif_kl.neg_kl : -F(u) and a constant, in the natural variable log alpha.
+kl_gap_grad, kl_gap_hess : the derivatives of F.
+logunif_kl.neg_kl : -F(u) plus a constant, as a function of log alpha.
 
 Notes
 -----
@@ -65,8 +65,8 @@ The first derivative of the gap, F'(u).
 
     F'(u) = D(sqrt u)/sqrt u = M(1; 3/2; -u)
 
-with D Dawson's function and M Kummer's. F' decreases from F'(0) = 1. F' is close to 1/(2 u) for
-large u, and greater than 1/(1 + 2 u) for every u > 0.
+where D is Dawson's function and M is Kummer's function. F' decreases from F'(0) = 1. F' is close to
+1/(2 u) for large u, and greater than 1/(1 + 2 u) for every u > 0.
 
 Parameters
 ----------
@@ -76,7 +76,7 @@ u : array_like
 Returns
 -------
 ndarray or scalar
-    F'(u), of the shape of `u`. F'(+-0) = 1, F'(inf) = 0, and NaN for u < 0 and for NaN.
+    F'(u), with the shape of `u`. F'(+-0) = 1 and F'(inf) = 0. NaN where u < 0 or u is NaN.
 
 See Also
 --------
@@ -116,7 +116,7 @@ u : array_like
 Returns
 -------
 ndarray or scalar
-    F''(u), of the shape of `u`. F''(+-0) = -2/3, F''(inf) = 0, and NaN for u < 0 and for NaN.
+    F''(u), with the shape of `u`. F''(+-0) = -2/3 and F''(inf) = 0. NaN where u < 0 or u is NaN.
 
 See Also
 --------
@@ -139,34 +139,34 @@ Examples
 array([-0.66666667, -0.44955692, -0.30711926])
 """,
     "neg_kl": """
--KL(q || p) = -F(exp(-x)/2) in x = log alpha, which is zero at alpha = inf.
+-KL(q || p) = -F(exp(-x)/2) for x = log alpha, which is zero at alpha = inf.
 
-See `logunif_kl.neg_kl`, which calls it.
+`logunif_kl.neg_kl` calls this ufunc, and documents F.
 """,
     "neg_kl_grad": """
 The derivative of -KL in x = log alpha: u F'(u) at u = exp(-x)/2.
 
-See `logunif_kl.neg_kl_grad`, which calls it.
+`logunif_kl.neg_kl_grad` calls this ufunc, and documents it.
 """,
     "neg_kl_hess": """
 The second derivative of -KL in x = log alpha: -(u/2)(1 + F'(u) - 2 u F'(u)) at u = exp(-x)/2.
 
-See `logunif_kl.neg_kl_hess`, which calls it.
+`logunif_kl.neg_kl_hess` calls this ufunc, and documents it.
 """,
     "kl": """
-KL(q || p) = F(exp(-x)/2) in x = log alpha, which is zero at alpha = inf.
+KL(q || p) = F(exp(-x)/2) for x = log alpha, which is zero at alpha = inf.
 
-See `logunif_kl.kl`, which calls it.
+`logunif_kl.kl` calls this ufunc, and documents it.
 """,
     "neg_kl_normal_value": """
--KL(q || p) of q(w) = N(mu, sigma^2), the first result of `neg_kl_normal_and_grad`, in less time.
+-KL(q || p) of q(w) = N(mu, sigma^2): the first result of `neg_kl_normal_and_grad`, in less time.
 
-See `logunif_kl.neg_kl_normal`, which calls it.
+`logunif_kl.neg_kl_normal` calls this ufunc, and documents it.
 """,
     "kl_normal": """
 KL(q || p) of q(w) = N(mu, sigma^2) from mu and log sigma^2, which is zero at alpha = inf.
 
-See `logunif_kl.kl_normal`, which calls it.
+`logunif_kl.kl_normal` calls this ufunc, and documents it.
 """,
     "neg_kl_normal_and_grad": f"""
 -KL(q || p) of q(w) = N(mu, sigma^2) and both its derivatives, in one pass.
@@ -178,26 +178,26 @@ With u = mu^2 exp(-log_sigma2)/2 and F as in `kl_gap`::
     d_log_sigma2  u F'(u)
 
 The constant of -KL is chosen so that -KL tends to 0 as alpha -> inf (``zero_at=inf``). The
-derivatives do not depend on it.
+derivatives do not depend on the constant.
 
 Parameters
 ----------
 mu : array_like
     The mean.
 log_sigma2 : array_like
-    The logarithm of the variance; broadcast against `mu`.
+    The logarithm of the variance, which is broadcast with `mu`.
 {_EXTRA}
 Returns
 -------
 value, d_mu, d_log_sigma2 : ndarray or scalar
-    At mu = 0 they are 0, 0, 0 for every log_sigma2 > -inf. At log_sigma2 = -inf they are -inf,
-    -1/mu, 1/2 for every mu != 0. All three are NaN where both limits meet: mu = 0 with
-    log_sigma2 = -inf, and both infinite.
+    At mu = 0 the three results are 0, 0, 0 for every log_sigma2 > -inf. At log_sigma2 = -inf they
+    are -inf, -1/mu, 1/2 for every mu != 0. All three are NaN at mu = 0 with log_sigma2 = -inf, and
+    where mu is infinite and log_sigma2 = inf.
 
 Notes
 -----
-No intermediate square or exponential leaves the range of the type before u does, and no epsilon is
-added. {_DTYPES}
+Squares and exponentials overflow or underflow only if u does, and no epsilon is added.
+{_DTYPES}
 
 For dask arrays, without options such as ``out=``, the three results are lazy arrays that are
 computed in one pass over the blocks. For arrays of xarray that hold dask arrays, call::

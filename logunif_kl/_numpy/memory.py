@@ -6,13 +6,13 @@ from functools import cache
 
 import numpy as np
 
-# NumPy and SciPy each have an OpenBLAS, which allocates 32 to 41 MB in its first call.
+# NumPy and SciPy each have their own OpenBLAS, which allocates 32 to 41 MB in its first call.
 _BYTES = 96 * 2**20
 
 
 @cache
 def check_for_linear_algebra() -> None:
-    """Raise MemoryError if OpenBLAS cannot allocate its buffers, which would end the process.
+    """Raise MemoryError if OpenBLAS could not allocate its buffers, and would end the process.
 
     OpenBLAS keeps the buffers, so one check is enough.
     """

@@ -1,4 +1,4 @@
-"""Find the loop that a call of a `numpy.ufunc` would take, by NumPy's own rules.
+"""Find the loop, that is the types, that NumPy would choose for the call of a ufunc.
 
 `numpy.spacing` and `numpy.nextafter` have loops for float16, float32 and float64, so their
 ``resolve_dtypes`` finds the loop of any function of one or two arguments with the same loops. Their
@@ -20,8 +20,8 @@ def resolve(
 ) -> np.dtype:
     """Find the loop's type, or raise the error that a NumPy ufunc of this name would raise.
 
-    `kinds` has for each input its dtype, or the type of a weak Python scalar (NEP 50). `outs` has
-    for each output an array or None. The rest are options of the call.
+    `kinds` has the dtype of each input, or its Python type if it is a weak scalar (NEP 50). `outs`
+    has an array or None for each output. The other arguments are options of the call.
     """
     wanted = _wanted(name, len(kinds), len(outs), dtype, signature)
     options = {"casting": casting} if wanted is None else {"casting": casting, "signature": wanted}
@@ -53,7 +53,7 @@ def _no_loop(name: str) -> TypeError:
 
 
 def _wanted(name: str, nin: int, nout: int, dtype: Any, signature: Any) -> tuple | None:
-    """Turn ``dtype`` or ``signature`` into one entry for each input and one for all outputs."""
+    """Turn ``dtype`` or ``signature`` into a type for each input and one type for all outputs."""
     if signature is None:
         return None if dtype is None else ((None,) * nin + (np.dtype(dtype),))
     if dtype is not None:

@@ -11,11 +11,11 @@ from .._errors import type_name
 
 
 def reduced(result: Any, reduction: str) -> Any:
-    """Add the elements in float64, and round to their type. The mean of an empty array is NaN.
+    """Return the sum or the mean, added up in float64 and rounded to the type of the elements.
 
     Masked elements are left out, even in dask. NaN is not skipped, even in pandas and xarray. A
-    missing value of pandas or polars counts as NaN. For columns of dask the result is a dask array.
-    Several arrays, such as a dataset of xarray, raise TypeError.
+    missing value of pandas or polars counts as NaN. The mean of an empty array is NaN. Columns of
+    dask give a dask array. Several arrays, such as a dataset of xarray, raise TypeError.
     """
     library = type(result).__module__.partition(".")[0]
     if library in ("pandas", "polars") and hasattr(result, "to_numpy"):
@@ -50,7 +50,7 @@ def _of_columns(table: Any) -> Any:
 
 
 def reduced_over(xp: Any, result: Any, reduction: str) -> Any:
-    """Sum or average the elements of an array of a namespace, in its type."""
+    """Return the sum or the mean of an array of the namespace ``xp``, in the type of the array."""
     if reduction == "mean" and None in result.shape:  # the size is not known yet
         return xp.mean(result)
     total = xp.sum(result)

@@ -1,8 +1,8 @@
-"""The ufuncs of the C extension, or the same in Python if the extension is missing.
+"""The ufuncs of the C extension, or ufuncs in Python if the extension is missing.
 
-The environment variable ``LOGUNIF_KL_KERNEL`` chooses at import: ``avx512``, ``avx2``, ``neon`` or
-``baseline`` for a variant of the C extension, ``python`` for the Python version. If the variable is
-unset or empty, the fastest variant that this CPU runs is chosen.
+At import, the environment variable ``LOGUNIF_KL_KERNEL`` chooses a variant of the C extension
+(``avx512``, ``avx2``, ``neon`` or ``baseline``) or the Python version (``python``). If the variable
+is unset or empty, this module takes the fastest variant that the CPU runs.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _COMPILED = ("avx512", "avx2", "neon", "baseline")
 
 
 def _choose() -> tuple[Any, str, str | None]:
-    """Return the C extension or None, the kernel's name, and the reason if it is ``"python"``."""
+    """Return the C extension or None, the kernel's name, and why it is ``"python"`` or None."""
     wanted = os.environ.get("LOGUNIF_KL_KERNEL", "")
     if wanted == "python":
         return None, "python", "LOGUNIF_KL_KERNEL=python asks for it"
     if wanted and wanted not in _COMPILED:
         raise ImportError(
-            f"LOGUNIF_KL_KERNEL={shown(wanted)} names no kernel: set it to avx512, avx2, neon, "
-            "baseline or python, or unset it"
+            f"LOGUNIF_KL_KERNEL={shown(wanted)} is not the name of a kernel: set it to avx512, "
+            "avx2, neon, baseline or python, or unset it"
         )
     try:
         extension = import_module("._exact", __package__)
@@ -102,8 +102,8 @@ def _ufunc(name: str) -> Any:
     if _extension is None:
         return python_ufunc(name)
     ufunc = getattr(_extension, name)
-    # pickle finds the ufunc in this module if NumPy allows __module__ to be set. Otherwise pickle
-    # would search all modules, and fail in a process without the extension.
+    # With __module__, pickle finds the ufunc in this module. Without it, pickle would search all
+    # modules, and fail in a process without the extension. Some versions of NumPy cannot set it.
     with suppress(AttributeError):
         ufunc.__module__ = __name__
     return ufunc
@@ -135,5 +135,5 @@ def available_kernels() -> tuple[str, ...]:
 
 
 def why_python() -> str | None:
-    """Say why the kernel is ``"python"``; None if it is not."""
+    """Return the reason why the kernel is ``"python"``, or None for another kernel."""
     return _why_python

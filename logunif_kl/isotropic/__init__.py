@@ -1,10 +1,10 @@
-"""-KL of complex weights and of groups of weights to priors like the log-uniform one.
+"""-KL of complex weights and of groups of k weights, for the prior C/|w|^k.
 
-A weight w in k dimensions with an isotropic Gaussian posterior and the prior C/|w|^k has
--KL = constant - F_k(u), F_k(u) = u 2F2(1, 1; k/2+1, 2; -u), u = |mu|^2/(2 sigma^2), where sigma^2
-is the variance of one coordinate. k = 1 is `logunif_kl.neg_kl`. k = 2 is a complex weight, with
-Ein(u) instead of F_k. `logunif_kl` has these functions too. Tensors are passed to
-`logunif_kl.torch.isotropic` and `logunif_kl.jax.isotropic`.
+If a weight w in k dimensions has an isotropic Gaussian posterior, -KL = constant - F_k(u), with
+F_k(u) = u 2F2(1, 1; k/2+1, 2; -u) and u = |mu|^2/(2 sigma^2). sigma^2 is the variance of one
+coordinate. For k = 1 this is `logunif_kl.neg_kl`. For k = 2, F_k is Ein, and w is a complex weight.
+`logunif_kl` exports these functions too. They pass tensors to `logunif_kl.torch.isotropic` and
+`logunif_kl.jax.isotropic`.
 """
 
 from ._accuracy import ACCURACY

@@ -1,4 +1,4 @@
-"""The public functions of complex weights and of groups of weights."""
+"""The public functions for complex weights and for groups of weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def neg_kl_complex(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL(q || p) of a complex weight, p(w) = C/|w|^2: *maximise* it (ELBO sign).
+    """-KL(q || p) of a complex weight, for p(w) = C/|w|^2: *maximise* it (ELBO sign).
 
     The posterior is q(w) = CN(mu, sigma^2), a circular complex Gaussian with E|w - mu|^2 =
     sigma^2. With alpha = sigma^2/|mu|^2, u = 1/alpha = exp(-log_alpha), Euler's constant gamma and
@@ -24,8 +24,8 @@ def neg_kl_complex(
 
         -KL = constant - Ein(u),    Ein(u) = gamma + log(u) + E1(u)
 
-    This is `neg_kl_vector` with k = 2. Its alpha uses the variance of one coordinate, sigma^2/2, so
-    ``neg_kl_complex(x)`` is ``neg_kl_vector(x - log(2), 2)``.
+    This is `neg_kl_vector` with k = 2. The alpha of `neg_kl_vector` uses the variance of one
+    coordinate, sigma^2/2, so ``neg_kl_complex(x)`` is ``neg_kl_vector(x - log(2), 2)``.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def neg_kl_complex(
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`. The limit is the constant at
-        ``log_alpha=inf`` and -inf at ``log_alpha=-inf``. NaN is returned only where NaN was given.
+        With the shape, type and library of `log_alpha`. The result is the constant at
+        ``log_alpha=inf``, -inf at ``log_alpha=-inf``, and NaN only where NaN was given.
 
     Raises
     ------
@@ -57,20 +57,20 @@ def neg_kl_complex(
     See Also
     --------
     kl_complex : the same with the other sign, to be added to a loss.
-    neg_kl_complex_normal : from the mean and the variance.
+    neg_kl_complex_normal : the same from the mean and the variance.
     neg_kl_complex_grad, neg_kl_complex_hess : the first two derivatives.
 
     Notes
     -----
     Nothing is clipped or sampled. Types below float64 are computed in float64 and rounded once,
     except in JAX, which computes them in float32. `logunif_kl.isotropic.ACCURACY` lists the worst
-    errors found, without a constant. For a tensor the function can be differentiated any number of
+    errors found with the constant 0. For a tensor, the function can be differentiated any number of
     times.
 
     References
     ----------
     .. [1] Nazarov, Burnaev, "Bayesian Sparsification Methods for Deep Complex-valued Networks"
-       (2020). Their penalty is KL of this posterior; it has log(u) - Ei(-u).
+       (2020). Their penalty is KL of this posterior, and contains log(u) - Ei(-u).
     .. [2] Digital Library of Mathematical Functions, https://dlmf.nist.gov/6.2.
 
     Examples
@@ -107,12 +107,12 @@ def neg_kl_complex_grad(log_alpha: Any) -> Any:
 def neg_kl_complex_hess(log_alpha: Any) -> Any:
     """Compute the second derivative of `neg_kl_complex` in log alpha.
 
-    With u = exp(-log_alpha), in two words because a relative error of u is multiplied by u::
+    With u = exp(-log_alpha)::
 
         d^2(-KL)/d log_alpha^2 = -u exp(-u)
 
-    The derivative is 0 at both infinities. Parameters, results and errors are otherwise as for
-    `neg_kl_complex`.
+    u is a sum of two numbers, because exp(-u) multiplies a relative error of u by u. The derivative
+    is 0 at both infinities. Parameters, results and errors are otherwise as for `neg_kl_complex`.
 
     Examples
     --------
@@ -137,38 +137,38 @@ def neg_kl_complex_normal(
 
         -KL = constant - Ein(u),    u = |mu|^2/sigma^2,    sigma^2 = E|w - mu|^2
 
-    |mu|^2 is computed from the two parts in two words. It is exact at mu = 0, and overflows or
-    underflows only where u does.
+    |mu|^2 is computed from re(mu) and im(mu) as a sum of two numbers. It is exact at mu = 0, and
+    overflows or underflows only where u does.
 
     Parameters
     ----------
     mu : array_like or array
-        Complex means, or their moduli. Complex means may be Python or NumPy numbers, NumPy arrays
-        or tensors of PyTorch or JAX. Means of other libraries must be real.
+        Complex means, or the moduli of means. Complex means may be Python or NumPy numbers, NumPy
+        arrays or tensors of PyTorch or JAX. Arrays of other libraries must be real.
     log_sigma2 : array_like or array
-        Logarithms of the variances of the complex weights; real. The two arguments are broadcast.
+        The real logarithms of the weights' variances. The two arguments are broadcast.
     zero_at, log_c, reduction
         As for `neg_kl_complex`.
 
     Returns
     -------
     array or scalar
-        Real, of the broadcast shape, and of the real type to which NumPy or the framework promotes
-        both. NaN where mu = 0 and log_sigma2 = -inf, where mu is infinite and log_sigma2 = inf, and
-        where NaN was given.
+        Real, with the broadcast shape, in the real type to which NumPy or the framework promotes
+        both arguments. NaN where mu = 0 and log_sigma2 = -inf, where mu is infinite and log_sigma2
+        = inf, and where NaN was given.
 
     Raises
     ------
     TypeError
-        As for `logunif_kl.neg_kl_normal`, if `log_sigma2` is complex, and if complex means are of a
-        library not named above.
+        As for `logunif_kl.neg_kl_normal`. Also if `log_sigma2` is complex, or if complex means are
+        of a library not named above.
     ValueError
         As for `logunif_kl.neg_kl_normal`.
 
     Notes
     -----
-    In PyTorch the derivative in a complex mu is d/d re + i d/d im; in JAX it is the conjugate. Both
-    are the conventions of the frameworks.
+    PyTorch returns the derivative in a complex mu as d/d re + i d/d im, and JAX returns the
+    conjugate. Each framework has this convention for all functions.
 
     Examples
     --------
@@ -189,23 +189,23 @@ def neg_kl_vector(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL(q || p) of a group of k weights, p(w) = C/|w|^k: *maximise* it (ELBO sign).
+    """-KL(q || p) of a group of k weights, for p(w) = C/|w|^k: *maximise* it (ELBO sign).
 
-    The posterior is q(w) = N(mu, sigma^2 I) in k dimensions. With alpha = sigma^2/|mu|^2, sigma^2
-    the variance of *one* weight, and u = 1/(2 alpha) = exp(-log_alpha)/2, in nats::
+    The posterior is q(w) = N(mu, sigma^2 I) in k dimensions, so sigma^2 is the variance of *one*
+    weight. With alpha = sigma^2/|mu|^2 and u = 1/(2 alpha) = exp(-log_alpha)/2, in nats::
 
         -KL = constant - F_k(u),    F_k(u) = u 2F2(1, 1; k/2+1, 2; -u)
 
     |w|^2/sigma^2 is a noncentral chi-squared variable, and [1]_ gives the expectation of its
-    logarithm. k = 1 is `logunif_kl.neg_kl`, which is faster and more accurate. k = 2 is
-    `neg_kl_complex` at twice this alpha.
+    logarithm. For k = 1 use `logunif_kl.neg_kl`, which is faster and more accurate. For k = 2 the
+    result is `neg_kl_complex` at twice this alpha.
 
     Parameters
     ----------
     log_alpha : array_like or array
         The logarithm of alpha for each group, of any shape and type that `neg_kl_complex` takes.
     k : float
-        The number of weights in a group, from 0.5 to 10000; one number, an integer or not.
+        The number of weights in a group: one number from 0.5 to 10000, integer or not.
     zero_at, reduction
         As for `neg_kl_complex`.
     log_c : float, optional
@@ -215,7 +215,7 @@ def neg_kl_vector(
     Returns
     -------
     array or scalar
-        Of the shape, type and library of `log_alpha`: one divergence for each group. NaN is
+        With the shape, type and library of `log_alpha`: one divergence for each group. NaN is
         returned only where NaN was given.
 
     Raises
@@ -227,8 +227,8 @@ def neg_kl_vector(
 
     Notes
     -----
-    Up to u = max(45, k) the divergence is a quadrature of 64 positive terms, or of 127 for k < 2.
-    Each term takes an exponential. Above, the divergence is a series in 1/u.
+    Up to u = max(45, k), the divergence is computed by a quadrature with 64 positive terms, or 127
+    for k < 2. Each term needs an exponential. For larger u, a series in 1/u is used.
     `logunif_kl.isotropic.ACCURACY` lists the worst errors found in float64. For a tensor the
     function can be differentiated any number of times in log alpha, but not in k.
 

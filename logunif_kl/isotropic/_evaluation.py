@@ -1,4 +1,4 @@
-"""-KL of arrays, and the choice between NumPy, PyTorch and JAX by the type of the arguments."""
+"""Compute -KL of arrays, and pass tensors on to the code for PyTorch or JAX."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def of_log_alpha(
     log_c: Any = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL of groups of k weights, or complex weights if k is None, or a derivative in log_alpha."""
+    """-KL of groups of k weights (complex weights if k is None), or a derivative in log_alpha."""
     parsed = parse({"log_alpha": log_alpha})
     if isinstance(parsed, Tensors):
         module = _module(parsed.framework, **parsed.given)
@@ -45,7 +45,7 @@ def of_log_alpha(
 
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Any:
-    """-KL of complex weights from their means, or the moduli of the means, and their variances."""
+    """-KL of complex weights, from means (or moduli of means) and logarithms of variances."""
     framework = framework_of({"mu": mu, "log_sigma2": log_sigma2})
     if framework is not None:
         module = _module(framework, mu=mu, log_sigma2=log_sigma2)
@@ -93,15 +93,15 @@ def _module(framework: str, **given: Any) -> Any:
 
 
 def _complex_mean(mu: Any) -> np.ndarray | None:
-    """Read complex means as a NumPy array; None if they are real or cannot be read.
+    """Return complex means as a NumPy array, or None if they are real or cannot be read.
 
-    Raise TypeError for complex means of another library than NumPy, or of more than 128 bits.
+    Raise TypeError for complex means of a library other than NumPy, or of more than 128 bits.
     """
     if kind_of(type(mu)) in (PROTOCOL, NAMESPACE):
         if "complex" in str(getattr(mu, "dtype", "")):
             raise TypeError(
-                f"mu is complex and of type {_errors.type_name(mu)}, which may hold "
-                "only real means: pass the modulus, abs(mu)"
+                f"mu is complex and of type {_errors.type_name(mu)}, which is "
+                "supported only for real means: pass the modulus, abs(mu)"
             )
         return None
     if not isinstance(mu, (complex, list, tuple, np.ndarray, np.generic)):

@@ -1,21 +1,21 @@
-"""The gap F and its first two derivatives, as NumPy ufuncs in u = mu^2/(2 sigma^2) = 1/(2 alpha).
+"""The gap F = KL - min KL and its derivatives, as ufuncs of u = mu^2/(2 sigma^2) = 1/(2 alpha).
 
-With D Dawson's function, M Kummer's function and 2F2 the hypergeometric function::
+D is Dawson's function, M is Kummer's function and 2F2 is the hypergeometric function::
 
     kl_gap(u)       F(u)   = KL - min KL = u 2F2(1, 1; 3/2, 2; -u)    (Hron et al. 2017, Eq. 1, 2)
     kl_gap_grad(u)  F'(u)  = D(sqrt u)/sqrt u = M(1; 3/2; -u)         (Hron et al. 2017, Eq. 3)
     kl_gap_hess(u)  F''(u) = (1 - (1 + 2 u) F'(u))/(2 u)
 
-and, for a gradient step written by hand, -KL from a mean and the logarithm of a variance with both
-its derivatives in one pass::
+A fourth function, for gradient steps written by hand, computes -KL and both its derivatives in one
+pass from the mean and the logarithm of the variance::
 
     neg_kl_normal_and_grad(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
-The first three are ufuncs, and the last calls one. All four take ``out=``, ``where=``, ``dtype=``
-and all other options of a ufunc. The first three also take arrays of xarray, pandas and dask. The
-last takes xarray objects that hold NumPy arrays, and dask arrays without options. A ufunc converts
-arrays of other libraries to NumPy arrays. `logunif_kl.special.array_api` has the first three for
-any array-API namespace, and returns arrays of that namespace.
+The first three are ufuncs, and the fourth calls a ufunc. All four take ``out=``, ``where=``,
+``dtype=`` and all other options of a ufunc. The first three also take arrays of xarray, pandas and
+dask. The fourth takes xarray objects that hold NumPy arrays, and dask arrays without options. A
+ufunc converts arrays of other libraries to NumPy arrays. `logunif_kl.special.array_api` has the
+first three functions for any array-API namespace, and returns arrays of that namespace.
 
 u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise). If you have
 log alpha, `logunif_kl.neg_kl` is more accurate, because it never forms u.
@@ -38,7 +38,7 @@ from ._three_results import neg_kl_normal_and_grad
 
 __all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl_normal_and_grad"]
 
-# doctest does not examine ufuncs by itself.
+# doctest does not find the docstrings of ufuncs by itself.
 __test__ = {
     f.__name__: f.__doc__ for f in (kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal_and_grad)
 }

@@ -1,4 +1,4 @@
-"""The ufunc with three results, even for libraries that support only ufuncs with one result."""
+"""The ufunc with three results, also for libraries that support only ufuncs with one result."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The gap and its derivatives, for the arrays of any array-API namespace.
+"""The gap F(u) = KL - min KL and its derivatives, for the arrays of any array-API namespace.
 
-The functions have the names of the ufuncs in `logunif_kl.special`, and take what
-`logunif_kl.neg_kl` takes, except tensors of PyTorch, JAX and TensorFlow, and return arrays of the
-same library.
+The functions have the names of the ufuncs in `logunif_kl.special`. They take the arguments of
+`logunif_kl.neg_kl`, except tensors of PyTorch, JAX and TensorFlow, and return the same library's
+arrays.
 
 Examples
 --------
@@ -35,8 +35,8 @@ def kl_gap(u: Any) -> Any:
     Returns
     -------
     array or scalar
-        F(u), of the shape, type and library of `u`. F(0) = 0, F(inf) = inf, and NaN for u < 0 and
-        for NaN.
+        F(u), with the shape, type and library of `u`. F(0) = 0 and F(inf) = inf. The result is NaN
+        where u < 0 or u is NaN.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def kl_gap(u: Any) -> Any:
 
     See Also
     --------
-    logunif_kl.special.kl_gap : the same as a ufunc, with the formula.
+    logunif_kl.special.kl_gap : the same function as a ufunc, with its formula.
 
     Examples
     --------
@@ -60,12 +60,12 @@ def kl_gap(u: Any) -> Any:
 def kl_gap_grad(u: Any) -> Any:
     """Compute the first derivative of the gap, F'(u).
 
-    The argument and the errors are as for `kl_gap`. F'(0) = 1, F'(inf) = 0, and the result is NaN
-    for u < 0 and for NaN.
+    The argument and the errors are as for `kl_gap`. F'(0) = 1 and F'(inf) = 0. The result is NaN
+    where u < 0 or u is NaN.
 
     See Also
     --------
-    logunif_kl.special.kl_gap_grad : the same as a ufunc, with the formula.
+    logunif_kl.special.kl_gap_grad : the same function as a ufunc, with its formula.
 
     Examples
     --------
@@ -79,12 +79,12 @@ def kl_gap_grad(u: Any) -> Any:
 def kl_gap_hess(u: Any) -> Any:
     """Compute the second derivative of the gap, F''(u).
 
-    The argument and the errors are as for `kl_gap`. F''(0) = -2/3, F''(inf) = 0, and the result is
-    NaN for u < 0 and for NaN.
+    The argument and the errors are as for `kl_gap`. F''(0) = -2/3 and F''(inf) = 0. The result is
+    NaN where u < 0 or u is NaN.
 
     See Also
     --------
-    logunif_kl.special.kl_gap_hess : the same as a ufunc, with the formula.
+    logunif_kl.special.kl_gap_hess : the same function as a ufunc, with its formula.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """The exact -KL for TensorFlow, differentiable any number of times.
 
-The functions have the same names as in `logunif_kl` and take tensors and variables: in eager mode,
-in a `tf.function` and compiled by XLA. Each differentiation rule calls the function for the next
-derivative. The second and third derivatives therefore lose no digits; higher derivatives can lose
-up to three where two ranges of the approximation meet. `logunif_kl.neg_kl` and the others call them
-when given a tensor.
+The functions take tensors and variables, in eager mode, in a `tf.function` and compiled by XLA. If
+`logunif_kl.neg_kl` or another function of the package gets a TensorFlow tensor, it calls the
+function of the same name here. Each differentiation rule calls the function for the next
+derivative. The second and third derivatives therefore lose no digits. Higher derivatives can lose
+up to three digits where two ranges of the approximation meet.
 """
 
 try:

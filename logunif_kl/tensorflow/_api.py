@@ -16,7 +16,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _plain(function: Function) -> Function:
-    """Keep AutoGraph from rewriting the arithmetic, in which no branch depends on a tensor."""
+    """Keep AutoGraph from rewriting a function, because no branch in it depends on a tensor."""
     plain: Function = tf.autograph.experimental.do_not_convert(function)
     return plain
 
@@ -29,9 +29,9 @@ def neg_kl(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """As `logunif_kl.neg_kl`, for tensors of TensorFlow: *maximise* it (ELBO sign).
+    """Compute -KL(q || p) of tensors, as `logunif_kl.neg_kl` does: *maximise* it (ELBO sign).
 
-    The half types are computed in float32 and rounded at the end. The function can be
+    float16 and bfloat16 are computed in float32, and the result is rounded. The function can be
     differentiated any number of times. TensorFlow flushes subnormal numbers to zero on the CPU, in
     arguments and in results.
 
@@ -47,13 +47,13 @@ def neg_kl(
     Returns
     -------
     tf.Tensor
-        Of the dtype of `log_alpha`.
+        With the dtype of `log_alpha`.
 
     Raises
     ------
     TypeError
-        If `log_alpha` does not hold floating-point numbers in a dense tensor (integer, complex,
-        boolean, sparse, ...).
+        If `log_alpha` is not a dense tensor of floating-point numbers: for example, if it is
+        integer, complex, boolean or sparse.
 
     Examples
     --------
@@ -74,9 +74,9 @@ def neg_kl(
 
 @_plain
 def neg_kl_grad(log_alpha: Any) -> Tensor:
-    """As `logunif_kl.neg_kl_grad`, for tensors that `neg_kl` takes.
+    """Compute the derivative of -KL in log_alpha, as `logunif_kl.neg_kl_grad` does.
 
-    The result can be differentiated any number of times.
+    It takes the same tensors as `neg_kl`. The result can be differentiated any number of times.
 
     Examples
     --------
@@ -89,9 +89,9 @@ def neg_kl_grad(log_alpha: Any) -> Tensor:
 
 @_plain
 def neg_kl_hess(log_alpha: Any) -> Tensor:
-    """As `logunif_kl.neg_kl_hess`, for tensors that `neg_kl` takes.
+    """Compute the second derivative of -KL in log_alpha, as `logunif_kl.neg_kl_hess` does.
 
-    The result can be differentiated any number of times.
+    It takes the same tensors as `neg_kl`. The result can be differentiated any number of times.
 
     Examples
     --------
@@ -111,30 +111,30 @@ def neg_kl_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """As `logunif_kl.neg_kl_normal`, for tensors of TensorFlow: *maximise* it (ELBO sign).
+    """Compute -KL(q || p) as `logunif_kl.neg_kl_normal` does: *maximise* it (ELBO sign).
 
     The function can be differentiated any number of times.
 
     Parameters
     ----------
     mu, log_sigma2 : tensor_like
-        Of any types that `neg_kl` takes. Two tensors must have one dtype; an array or a number
-        takes the dtype of a tensor given with it.
+        Of any types that `neg_kl` takes. Two tensors must have the same dtype. An array or a number
+        is converted to the dtype of a tensor given with it.
     zero_at, log_c, reduction
         As for `logunif_kl.neg_kl`.
 
     Returns
     -------
     tf.Tensor
-        Of the broadcast shape and the dtype of the tensors, or of `mu` if neither is a tensor.
+        With the broadcast shape and the dtype of the tensors, or of `mu` if neither is a tensor.
 
     Raises
     ------
     TypeError
-        As for `neg_kl`, if the dtypes of two tensors differ, and if one is of another framework.
+        As for `neg_kl`. Also if two tensors differ in dtype or come from two frameworks.
     ValueError
-        As for `logunif_kl.neg_kl_normal`. Where shapes are known only when a graph runs, TensorFlow
-        raises `tf.errors.InvalidArgumentError` if they do not broadcast.
+        As for `logunif_kl.neg_kl_normal`. If shapes that do not broadcast are known only when a
+        graph runs, TensorFlow raises `tf.errors.InvalidArgumentError` instead.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def kl(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """As `neg_kl` with the other sign, to be *added to a loss*.
+    """Compute KL(q || p), the negative of `neg_kl`, to be *added to a loss*.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def kl_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """As `neg_kl_normal` with the other sign, to be *added to a loss*.
+    """Compute KL(q || p), the negative of `neg_kl_normal`, to be *added to a loss*.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The steps around every function: parse the arguments, compute, add the constant, reduce."""
+"""The steps of every function: parse the arguments, compute, add the constant, reduce."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Arguments(NamedTuple):
 
 
 def arguments(**given: Any) -> Arguments:
-    """Convert as TensorFlow's functions do, and broadcast.
+    """Convert the arguments as TensorFlow's functions do, and broadcast them.
 
-    Raise TypeError if an argument does not hold real floating-point numbers or belongs to another
-    framework, whose derivative would be lost, or if two tensors differ in type. Raise ValueError if
+    Raise TypeError if an argument does not hold real floating-point numbers, if two tensors differ
+    in type, or if one is of another framework, which would lose its derivative. Raise ValueError if
     the shapes do not broadcast.
     """
     given = {name: unwrapped(name, value) for name, value in given.items()}
@@ -46,7 +46,7 @@ def arguments(**given: Any) -> Arguments:
         for name, value in given.items()
     }
     dtype = dtype or next(iter(values.values())).dtype
-    # Half types are computed in float32, and rounded at the end.
+    # Half types are computed in float32, and the result is rounded.
     working = dtype if dtype in (tf.float32, tf.float64) else tf.float32
     values = {name: tf.cast(value, working) for name, value in values.items()}
     return Arguments(_broadcast(values), dtype)
@@ -94,15 +94,15 @@ def _dense(name: str, value: Any) -> Tensor:
             f"{name} must be a dense tensor, but a {type(value).__name__} was given: its "
             "missing elements would have a divergence too; convert it to a dense tensor"
         )
-    # tf.identity reads a variable, so that a tape watches it, and brings a captured tensor into the
-    # graph, as tf.custom_gradient requires.
+    # tf.identity reads a variable, so that a tape watches it. It also brings a captured tensor into
+    # the graph, as tf.custom_gradient requires.
     tensor = tf.identity(value)
     _check(name, "a tensor", tensor.dtype)
     return tensor
 
 
 def _converted(name: str, value: Any, dtype: Any) -> Tensor:
-    """Convert a number or an array, to the type of the other argument if it is a tensor."""
+    """Convert a number or an array to a tensor of this dtype, or of its own dtype if None."""
     if type(value) is int:
         value = _errors.as_float(name, value)
     own = None if _foreign(value) else _dtype_in_tensorflow(value)

@@ -1,7 +1,7 @@
-"""Custom gradients: the derivative of each function is the function of the next order.
+"""Custom gradients, which make the derivative of each function a call for the next order.
 
 Arguments are float32 or float64 tensors of one shape. TensorFlow never differentiates the
-arithmetic itself: without the custom gradients there would be no derivative.
+arithmetic itself, so without the custom gradients there would be no derivative.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Namespace:
     def below(x: Tensor, u: Tensor, bound: float) -> Tensor:
         """Return x where u is below the bound, and 1 elsewhere.
 
-        This way `tf.debugging.enable_check_numerics` sees infinities only in results.
+        So `tf.debugging.enable_check_numerics` sees infinities only in results.
         """
         return tf.where(u >= bound, tf.ones([], x.dtype), x)
 
@@ -84,12 +84,12 @@ class Namespace:
 
     @staticmethod
     def log(x: Tensor) -> Tensor:
-        """Compute the natural logarithm, in float64 for the same reason."""
+        """Compute the natural logarithm in float64, for the same reason as `exp`."""
         return tf.cast(tf.math.log(tf.cast(x, tf.float64)), x.dtype)
 
     @staticmethod
     def full_like(like: Tensor, value: float) -> Tensor:
-        """Make a scalar of the type of `like`, which needs no memory of the size of `like`."""
+        """Make a scalar of the type of `like`. An array like `like` would need more memory."""
         return tf.constant(value, like.dtype)
 
 
@@ -100,7 +100,7 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
 
     def rule(x: Tensor) -> tuple[Tensor, Callable[..., Any]]:
         def backward(upstream: Tensor) -> Tensor:
-            # TensorFlow may compute the gradient in another graph, where x must be a tensor.
+            # TensorFlow may compute the gradient in another graph. tf.identity brings x into it.
             return upstream * neg_kl_derivative(tf.identity(x), order + 1)
 
         return _arithmetic(_cut(x), order), backward
@@ -109,9 +109,9 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
 
 
 def _arithmetic(x: Tensor, order: int) -> Tensor:
-    # Near the zero of the second derivative the arithmetic computes x - a - b, where b is the
-    # rounding error of the float32 a. The graph optimiser would reorder this to x - b - a, and lose
-    # the relative accuracy.
+    # Near the zero a + b of the second derivative, the arithmetic computes x - a - b. Here a is the
+    # zero rounded to float32. The graph optimiser would reorder this to x - b - a, and lose the
+    # relative accuracy.
     if order == 2 and x.dtype == tf.float32 and not tf.executing_eagerly():
         return tf.cast(derivatives.neg_kl_derivative(_xp, tf.cast(x, tf.float64), order), x.dtype)
     return derivatives.neg_kl_derivative(_xp, x, order)
@@ -124,7 +124,7 @@ def neg_kl_normal(mu: Tensor, log_sigma2: Tensor) -> Tensor:
 def neg_kl_normal_derivative(
     mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int
 ) -> Tensor:
-    """Compute the derivative of -KL of N(mu, sigma^2) of any orders; orders 0 and 0 are -KL."""
+    """Compute a derivative of -KL of N(mu, sigma^2), or -KL itself if both orders are 0."""
 
     def rule(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Callable[..., Any]]:
         def backward(upstream: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,7 +135,7 @@ def neg_kl_normal_derivative(
 
         arguments = _cut(mu), _cut(log_sigma2)
         if mu_order + log_sigma2_order < 2:
-            # Value, derivative in mu, derivative in log_sigma2.
+            # The results are the value and the derivatives in mu and in log_sigma2.
             which = mu_order + 2 * log_sigma2_order
             return functions.neg_kl_normal(_xp, *arguments)[which], backward
         orders = mu_order, log_sigma2_order
@@ -145,10 +145,10 @@ def neg_kl_normal_derivative(
 
 
 def _cut(x: Tensor) -> Tensor:
-    """Stop differentiation of the arithmetic.
+    """Keep TensorFlow from differentiating the arithmetic.
 
-    In a graph `tf.autodiff.ForwardAccumulator` ignores custom gradients. With `tf.stop_gradient` it
-    would return zeros; `PreventGradient` makes it raise an error.
+    In a graph, `tf.autodiff.ForwardAccumulator` ignores custom gradients. After `tf.stop_gradient`
+    it would return zeros. `PreventGradient` makes it raise an error instead.
     """
     if tf.executing_eagerly():
         return tf.stop_gradient(x)

@@ -1,7 +1,7 @@
-"""The exact KL divergence for PyTorch: differentiable any number of times, in every transform.
+"""The exact KL divergence for PyTorch tensors, differentiable any number of times.
 
-`logunif_kl.neg_kl` and the other functions of the package call the functions of this module when
-given tensors. The functions of this module take only tensors.
+The functions work in every transform of `torch.func`. If `logunif_kl.neg_kl` or another function of
+the package gets a tensor, it calls the function of the same name in this module.
 """
 
 from typing import Any as _Any

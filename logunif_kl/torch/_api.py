@@ -24,33 +24,33 @@ def neg_kl(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """As `logunif_kl.neg_kl`, for tensors of PyTorch: *maximise* it (ELBO sign).
+    """Compute -KL(q || p) of tensors, as `logunif_kl.neg_kl` does: *maximise* it (ELBO sign).
 
-    The half types are computed in float32 and rounded at the end. The function can be
+    float16 and bfloat16 are computed in float32, and the result is rounded. The function can be
     differentiated any number of times, in every transform of `torch.func` and under
-    `torch.compile`. C code computes a plain CPU tensor in place, on `torch.get_num_threads`
-    threads. A reduction then takes no memory of the size of the tensor, except for the gradient.
+    `torch.compile`. C code reads plain CPU tensors directly, on `torch.get_num_threads`
+    threads. A reduction then allocates nothing as large as the tensor, except for the gradient.
     The result does not depend on the number of threads.
 
     Parameters
     ----------
     log_alpha : Tensor
-        Of float16, bfloat16, float32 or float64, on any device. Integers are promoted to
-        `torch.get_default_dtype`, as by `torch.exp`.
+        A tensor of float16, bfloat16, float32 or float64, on any device. Integers are promoted to
+        `torch.get_default_dtype`, as in `torch.exp`.
     zero_at, log_c, reduction
         As for `logunif_kl.neg_kl`.
 
     Returns
     -------
     Tensor
-        Of the dtype and device of `log_alpha`. Under `torch.autocast` half types are returned in
-        float32.
+        With the dtype and device of `log_alpha`. Under `torch.autocast`, float16 and bfloat16 give
+        a float32 result.
 
     Raises
     ------
     TypeError
-        If `log_alpha` is not a dense tensor of real numbers (complex, boolean, sparse, nested, a
-        NumPy array, a number, ...).
+        If `log_alpha` is not a dense tensor of real numbers: for example, if it is a complex,
+        boolean, sparse or nested tensor, a NumPy array or a number.
 
     Examples
     --------
@@ -65,9 +65,9 @@ def neg_kl(
 
 
 def neg_kl_grad(log_alpha: Tensor) -> Tensor:
-    """As `logunif_kl.neg_kl_grad`, for tensors that `neg_kl` takes.
+    """Compute the derivative of -KL in log_alpha, as `logunif_kl.neg_kl_grad` does.
 
-    The result can be differentiated any number of times.
+    It takes the same tensors as `neg_kl`. The result can be differentiated any number of times.
 
     Examples
     --------
@@ -80,9 +80,9 @@ def neg_kl_grad(log_alpha: Tensor) -> Tensor:
 
 
 def neg_kl_hess(log_alpha: Tensor) -> Tensor:
-    """As `logunif_kl.neg_kl_hess`, for tensors that `neg_kl` takes.
+    """Compute the second derivative of -KL in log_alpha, as `logunif_kl.neg_kl_hess` does.
 
-    The result can be differentiated any number of times.
+    It takes the same tensors as `neg_kl`. The result can be differentiated any number of times.
 
     Examples
     --------
@@ -102,33 +102,33 @@ def neg_kl_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """As `logunif_kl.neg_kl_normal`, for tensors of PyTorch: *maximise* it (ELBO sign).
+    """Compute -KL(q || p) as `logunif_kl.neg_kl_normal` does: *maximise* it (ELBO sign).
 
-    The function is differentiable as `neg_kl` is. In float64, the forward pass computes the needed
-    gradients and keeps them for the backward pass. In float32 and the half types, on devices with
-    kernels, only the arguments are kept.
+    Like `neg_kl`, it can be differentiated any number of times. In float64, the forward pass
+    computes the gradients and keeps them for the backward pass. In the other types, if there is a
+    kernel for the device, only the arguments are kept and the backward pass computes the gradients.
 
     Parameters
     ----------
     mu, log_sigma2 : Tensor or float
-        Of the dtypes that `neg_kl` takes, promoted as by `torch.result_type`. One of them may be a
-        number of Python or NumPy, which takes the dtype of the other.
+        Tensors of the dtypes that `neg_kl` takes, promoted as in `torch.result_type`. One argument
+        may be a Python or NumPy number, which gets the dtype of the other argument.
     zero_at, log_c, reduction
         As for `logunif_kl.neg_kl`.
 
     Returns
     -------
     Tensor
-        Of the broadcast shape and the promoted dtype. Under `torch.autocast` half types are
-        returned in float32.
+        With the broadcast shape and the promoted dtype. Under `torch.autocast`, float16 and
+        bfloat16 give a float32 result.
 
     Raises
     ------
     TypeError
-        As for `neg_kl`, if neither argument is a tensor, if a tensor is given with a list or with
-        an array of another library, and if a DTensor is given with a plain tensor.
+        As for `neg_kl`. Also if neither argument is a tensor, if a tensor is given with a list or
+        an array of another library, or if a DTensor is given with a plain tensor.
     RuntimeError
-        If the tensors are on different devices (a CPU tensor of no dimensions works with any), or
+        If the tensors are on different devices (a 0-d CPU tensor works with any device), or
         if their shapes do not broadcast.
 
     Examples
@@ -150,7 +150,7 @@ def kl(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """As `neg_kl` with the other sign, to be *added to a loss*.
+    """Compute KL(q || p), the negative of `neg_kl`, to be *added to a loss*.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def kl_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """As `neg_kl_normal` with the other sign, to be *added to a loss*.
+    """Compute KL(q || p), the negative of `neg_kl_normal`, to be *added to a loss*.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def _derivative(log_alpha: Any, order: int) -> Tensor:
 def _of_log_alpha(
     log_alpha: Any, zero_at: Any, log_c: Any, reduction: str, negated: bool = False
 ) -> Tensor:
-    """-KL from log_alpha, or KL if `negated`, with the constant and the reduction."""
+    """Compute -KL, or KL if `negated`, from log_alpha. Add the constant, and reduce."""
     x = _arguments.one(log_alpha)
     constant, kind = _constant(zero_at, log_c, negated), x.dtype
     check_reduction(reduction)
@@ -208,7 +208,7 @@ def _of_log_alpha(
 def _of_normal(
     mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str, negated: bool = False
 ) -> Tensor:
-    """-KL from the mean and the variance, or KL if `negated`, with constant and reduction."""
+    """Compute -KL, or KL if `negated`, from mu and log_sigma2. Add the constant, and reduce."""
     mu, log_sigma2 = _arguments.two(mu, log_sigma2)
     constant, kind = _constant(zero_at, log_c, negated), mu.dtype
     check_reduction(reduction)
@@ -223,11 +223,11 @@ def _of_normal(
 
 @called_by_compiler
 def _allow() -> bool:
-    """Let torch.compile put the functions with differentiation rules into its graph.
+    """Let torch.compile put calls of the functions with differentiation rules into its graph.
 
-    `torch.compiler.allow_in_graph` imports the compiler, which takes as long as importing torch, so
-    call it only while the compiler traces a caller. The operators are registered here because code
-    from the compiler's cache may call them without tracing the rules.
+    `torch.compiler.allow_in_graph` imports the compiler, which takes as long as importing torch. So
+    `_allow` runs only while the compiler traces a caller. It also registers the operators, because
+    code from the compiler's cache may call the operators without tracing the rules.
     """
     registered()
     for function in (_rules.of_log_alpha, _rules.of_normal):

@@ -40,7 +40,7 @@ def one(value: Any, name: str = "log_alpha") -> Tensor:
 
 
 def opened(name: str, value: Any) -> Any:
-    """Unwrap a value that is not a tensor; the compiler cannot trace the search among classes."""
+    """Unwrap a variable of another library. torch.compile cannot trace this, so tensors skip it."""
     return value if isinstance(value, torch.Tensor) else unwrapped(name, value)
 
 
@@ -49,8 +49,8 @@ def two(
 ) -> tuple[Tensor, Tensor]:
     """Promote the arguments to one floating type and broadcast them.
 
-    Raise TypeError if no argument is a tensor, or if one is not a dense tensor of real numbers or a
-    number, and RuntimeError if they are on different devices or do not broadcast.
+    Raise TypeError if neither is a tensor, or if one is neither a dense real tensor nor a number.
+    Raise RuntimeError if they are on different devices or do not broadcast.
     """
     first, second = opened(names[0], first), opened(names[1], second)
     first_given, second_given = isinstance(first, torch.Tensor), isinstance(second, torch.Tensor)
@@ -101,7 +101,7 @@ def two(
 
 
 def _promoted(first: Tensor, second: Tensor) -> torch.dtype:
-    """Do the same as `torch.result_type`, which torch.compile cannot put into a graph."""
+    """Return the same dtype as `torch.result_type`, which torch.compile cannot put into a graph."""
     if first.dtype == second.dtype:
         return first.dtype
     if (first.ndim == 0) != (second.ndim == 0):
@@ -122,7 +122,7 @@ def _broadcast(first: Tensor, second: Tensor, names: tuple[str, ...]) -> tuple[T
 
 
 def _kind(dtype: torch.dtype, device: str) -> torch.dtype:
-    """Return the floating type of the result."""
+    """Return the floating type of the result for arguments of this type."""
     if dtype not in _FLOATING:
         return torch.get_default_dtype()
     if dtype in _HALF and torch.is_autocast_enabled(device):
@@ -187,7 +187,7 @@ def _check(name: str, x: Tensor) -> None:
 
 
 def _check_class(name: str, x: Tensor) -> None:
-    """Raise for tensors that torch's functions take but that have no elements to read."""
+    """Raise TypeError for masked, lazy and fake tensors, some of whose elements cannot be read."""
     if isinstance(x, MaskedTensor):
         raise TypeError(
             f"{name} must be a dense tensor, but a MaskedTensor was given: its masked elements "

@@ -1,6 +1,6 @@
-"""The choice of a backend: the code that computes for the given tensors.
+"""Choose the backend for the given tensors: the code that computes their -KL and its derivatives.
 
-Each forward and each backward makes the choice once.
+Each forward pass and each backward pass chooses a backend once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Tensor = torch.Tensor
 
 
 class _Plain(Composite):
-    """The composite, for plain tensors without a kernel."""
+    """The composite for plain tensors that no kernel takes."""
 
     plain = True
 
@@ -55,7 +55,7 @@ class Triton(_Plain):
 
 
 class _Sharded(Composite):
-    """Another backend, applied to the local tensors of DTensors."""
+    """A backend for DTensors, which calls another backend on their local tensors."""
 
     def __init__(self, backend: Composite) -> None:
         self.recomputes = backend.recomputes
@@ -85,10 +85,10 @@ def choose(*tensors: Tensor) -> Composite:
 
 
 def choose_early(*tensors: Tensor) -> Composite | None:
-    """Choose the backend before a rule is applied, or return None to let the forward choose.
+    """Choose the backend before the autograd Function, or return None to let its forward choose.
 
-    Under a transform of `torch.func`, and for a tensor that has escaped from one, the forward of
-    the rule does not get these tensors.
+    Under a transform of `torch.func`, the forward gets other tensors than these. The same is true
+    for a tensor that has escaped from a transform.
     """
     if transformed():
         return None

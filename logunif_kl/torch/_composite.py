@@ -1,7 +1,7 @@
-"""The composite: `logunif_kl._arithmetic` over torch operations, for tensors of every kind.
+"""The composite: the arithmetic of `logunif_kl._arithmetic` in torch operations, for any tensor.
 
 Compilers and transforms see these operations one by one. Autograd never differentiates them,
-because `logunif_kl.torch._derivatives` gives the derivatives.
+because `logunif_kl.torch._derivatives` has a formula for each derivative.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ Tensor = torch.Tensor
 
 
 class Composite:
-    """The methods of every backend. Other backends override the methods that they have kernels for.
+    """The base class of the backends, which override the methods that they have kernels for.
 
     Attributes
     ----------
     plain : bool
-        Whether the tensors are plain. Outside transforms, plain tensors need a differentiation rule
-        only if a gradient is required.
+        Whether all tensors of this backend are plain (see `_internals.plain`). Outside transforms,
+        plain tensors need a differentiation rule only if a gradient is required.
     recomputes : bool
-        Whether the backward computes the derivatives again, by `gradient`, instead of keeping them.
-        For each float32 weight, forward and backward together move 40 bytes if derivatives are
-        kept, and 24 bytes if they are computed again, which is faster where memory limits the
-        kernels.
+        Whether the backward computes the derivatives with `gradient`. Otherwise the forward
+        computes and keeps them. For each float32 weight, both passes together move 24 bytes of
+        memory if the backward computes the derivatives, and 40 bytes if the forward keeps them.
+        The smaller number is faster if memory bandwidth limits the kernels.
     """
 
     plain = False
@@ -40,40 +40,40 @@ class Composite:
 
     @exportable
     def sum_of_log_alpha(self, x: Tensor) -> Tensor:
-        """The sum of -KL at log_alpha = x; in float32 for the half types."""
+        """The sum of -KL at log_alpha = x, in float32 if x is of a half type."""
         return limits.neg_kl(xp, working(x)).sum()
 
     @exportable
     def value(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
-        """-KL from the mean and the variance, in their type."""
+        """-KL from mu and log_sigma2, in the type of these arguments."""
         return _normal(mu, log_sigma2)[0].to(mu.dtype)
 
     @exportable
     def value_sum(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
-        """The sum of `value`; in float32 for the half types."""
+        """The sum of `value`, in float32 if the arguments are of a half type."""
         return _normal(mu, log_sigma2)[0].sum()
 
     @exportable
     def with_gradients(self, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """-KL and its two derivatives, in float32 or float64."""
+        """-KL and its derivatives in mu and log_sigma2, in float32 or float64."""
         return _normal(mu, log_sigma2)
 
     @exportable
     def sum_with_gradients(self, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The sum of -KL, and the two derivatives of each element, in float32 or float64."""
+        """The sum of -KL, and the derivatives of each element, in float32 or float64."""
         value, d_mu, d_log_sigma2 = _normal(mu, log_sigma2)
         return value.sum(), d_mu, d_log_sigma2
 
     def gradients(self, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
-        """The two derivatives alone, in float32 or float64."""
+        """The derivatives of -KL in mu and log_sigma2, without -KL, in float32 or float64."""
         return self.with_gradients(mu, log_sigma2)[1:]
 
     def gradient(
         self, grad_output: Tensor, mu: Tensor, log_sigma2: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The two derivatives times a factor, which is 0-d or of their shape.
+        """The derivatives times `grad_output`, which is 0-d or has the shape of the arguments.
 
-        Only backends that set `recomputes` call it.
+        It is called only for backends that set `recomputes`.
         """
         raise NotImplementedError
 
@@ -81,22 +81,22 @@ class Composite:
     def higher(
         self, mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int
     ) -> Tensor:
-        """The derivative of these orders, two or more in all, in float32 or float64."""
+        """The derivative of the given orders, whose sum is at least 2, in float32 or float64."""
         arguments = _portable(mu), _portable(log_sigma2)
         found = derivatives.neg_kl_normal_derivative(xp, *arguments, mu_order, log_sigma2_order)
         return found.to(mu.dtype)
 
 
 def _normal(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """-KL and its two derivatives, in float32 for the half types."""
+    """-KL and its derivatives in mu and log_sigma2, in float32 for the half types."""
     mu, log_sigma2 = working(mu), working(log_sigma2)
     value, d_mu, d_log_sigma2 = functions.neg_kl_normal(xp, _portable(mu), _portable(log_sigma2))
     return value.to(mu.dtype), d_mu.to(mu.dtype), d_log_sigma2.to(mu.dtype)
 
 
 def _portable(x: Tensor) -> Tensor:
-    """Convert to float64 in a program for other runtimes.
+    """Convert to float64 while torch.export or torch.jit.trace writes a program.
 
-    The float32 arithmetic reads bits, for which ONNX and TorchScript have no operator.
+    The float32 arithmetic reads the bits of numbers, which no ONNX or TorchScript operator does.
     """
     return x.double() if traced_to_leave() and x.device.type != "mps" else x

@@ -1,4 +1,4 @@
-"""The conversions of `logunif_kl.log_alpha` for tensors: plain operations of torch."""
+"""The conversions of `logunif_kl.log_alpha` for tensors, in ordinary torch operations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _xp = _Namespace()
 
 
 def converted(arithmetic: Callable[..., Tensor], **given: Any) -> Tensor:
-    """Check the arguments and compute in float32 or float64. Error messages use their names."""
+    """Check the arguments and compute in float32 or float64. Error messages name the keywords."""
     names, values = tuple(given), tuple(given.values())
     tensors: tuple[Tensor, ...]
     if len(names) == 1:

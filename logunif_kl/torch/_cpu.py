@@ -1,6 +1,6 @@
-"""The exact C kernels, on the memory of plain CPU tensors.
+"""The exact C kernels, which read the memory of plain CPU tensors.
 
-They give the same results as `logunif_kl` for NumPy arrays. The half types are computed in float32.
+Their results are the same as for NumPy arrays. The half types are computed in float32.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The float32 C kernels, on the memory of plain CPU tensors.
+"""The float32 C kernels, which read the memory of plain CPU tensors.
 
-The value and the derivatives have separate kernels, so a backward needs only the arguments. There
-are no such kernels in float64. The functions of `_kernels.library` compute float32; its
-ufuncs compute the half types block by block.
+The value and the derivatives have separate kernels, so a backward needs only the arguments. In
+float64, no kernel computes the derivatives alone. The functions of `_kernels.library` compute
+float32 tensors. The ufuncs of `_kernels.ufuncs` compute the half types, block by block.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def available(tensor: Tensor) -> bool:
 
 @cache
 def _number() -> Tensor:
-    """Return a 0-d tensor. Allocating tensors like it is faster than from a shape."""
+    """Return a 0-d tensor, because `empty_like` of a tensor is faster than `empty` of a shape."""
     return torch.zeros((), device="cpu")
 
 
 class CpuFloat32(Cpu):
-    """The float32 C kernels for -KL from a mean and a variance; otherwise the exact kernels."""
+    """The float32 C kernels for -KL from mu and log_sigma2, and the exact kernels for the rest."""
 
     recomputes = True
 
@@ -78,20 +78,20 @@ class CpuFloat32(Cpu):
 
 
 def _expanded(factor: Tensor, like: Tensor) -> Tensor:
-    """Expand one number to the shape of another tensor, unless their numbers of elements agree."""
+    """Expand one number to the shape of `like`. It may already be expanded to as many elements."""
     look_at(factor)
     if factor.ndim and factor.numel() != like.numel():
         raise ValueError(
             f"a kernel was given a factor of shape {tuple(factor.shape)} and mu of shape "
-            f"{tuple(like.shape)}: pass a factor of no dimensions or of that shape"
+            f"{tuple(like.shape)}: pass a 0-d factor or one of that shape"
         )
     return factor.detach().as_strided(like.shape, (0,) * like.ndim)
 
 
 def _laid_out(*tensors: Tensor) -> tuple[Any, Any, Any]:
-    """Do the same as `laid_out`, but leave contiguous float32 tensors to the `library`.
+    """Return the library or None, tensors, and a function that permutes a result back, or None.
 
-    The library itself checks all its tensors.
+    The library checks its tensors itself, so contiguous float32 tensors do not need `laid_out`.
     """
     direct = library()
     for x in tensors:

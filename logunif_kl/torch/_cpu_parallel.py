@@ -1,7 +1,7 @@
-"""Run ufuncs on the memory of plain CPU tensors: element order, blocks and threads.
+"""Run ufuncs on the memory of plain CPU tensors, in blocks and on several threads.
 
-The blocks depend only on the number of elements, and their sums are added in order in float64, so a
-result does not depend on the number of threads.
+The number of elements alone decides the blocks, and the sums of blocks are added in order in
+float64. A result therefore does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ._memory import look_at
 
 Tensor = torch.Tensor
 
-# The temporaries of a block fit into the second-level cache. For fewer elements, starting a thread
-# takes longer than the work.
+# The temporaries of one block fit into the L2 cache. For fewer elements than a block, starting a
+# thread takes longer than the computation.
 _BLOCK = 32768
-# The half types are computed in float32.
+# The half types are not in this table, because they are computed in float32.
 _KINDS: dict[torch.dtype, Any] = {torch.float32: np.float32, torch.float64: np.float64}
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
@@ -41,18 +41,18 @@ if hasattr(os, "register_at_fork"):
 
 def empty(like: Tensor) -> Tensor:
     """Allocate a contiguous tensor of this shape and type on the CPU, not the default device."""
-    # Passing an option would take as long as checking three tensors.
+    # Passing memory_format takes as long as checking three tensors, so do it only if needed.
     if like.is_contiguous():
         return torch.empty_like(like)
     return torch.empty_like(like, memory_format=torch.contiguous_format)
 
 
 def laid_out(*tensors: Tensor) -> tuple[tuple[Tensor, ...], Callable[[Tensor], Tensor]]:
-    """Permute the arguments into the order of their memory, or copy them.
+    """Return the arguments in memory order, and a function that permutes a result back.
 
-    Return contiguous tensors, and a function that permutes a result back. An argument whose strides
-    are all 0, one number expanded, is not copied where another argument is dense. `look_at`
-    checks tensors before their memory is read: it raises ValueError, TypeError or RuntimeError.
+    The axes are permuted if all arguments then become contiguous. Otherwise the arguments are
+    copied. One number expanded to many elements (all strides 0) stays as it is, if another argument
+    is not such a number. Raise the errors of `look_at` for invalid tensors.
     """
     look_at(*tensors)
     if not tensors[0].is_cpu:
@@ -82,7 +82,7 @@ def _as_it_is(result: Tensor) -> Tensor:
 
 
 def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> None:
-    """Fill the outputs. For an output that is None, use a temporary of one block."""
+    """Compute the outputs. Instead of an output that is None, fill a temporary of one block."""
     wanted = [out for out in outs if out is not None]
     whole = len(wanted) == len(outs) and inputs[-1].dtype in _KINDS
     n = inputs[-1].numel()
@@ -94,12 +94,12 @@ def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...])
 
 
 def sum_of(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> Tensor:
-    """Fill the outputs as `run` does, and sum the first; in float32 for the half types."""
+    """Compute the outputs as `run` does, and sum the first, in float32 for the half types."""
     return _added(_threaded(_job(ufunc, inputs, outs, True), inputs[0].numel()), inputs[0].dtype)
 
 
 def in_blocks(ufunc: Any, inputs: tuple[Tensor, ...]) -> Tensor:
-    """Add the block sums, which a generalized ufunc computes over its last axis."""
+    """Add up block sums. A generalized ufunc computes each of them over its last axis."""
     views = [_array(x).reshape(-1) for x in inputs]
 
     def work(start: int, stop: int) -> list[float]:
@@ -120,7 +120,7 @@ def _added(sums: list[float], dtype: torch.dtype) -> Tensor:
 def _job(
     ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...], adding: bool
 ) -> Callable[[int, int], list[float]]:
-    """Make a function that computes a range of elements and returns its block sums."""
+    """Make a function that computes the elements of a range and returns its block sums."""
     kind = _KINDS.get(inputs[-1].dtype)
     if kind is None:
         return _half_job(ufunc, inputs, outs, adding)
@@ -150,7 +150,7 @@ def _job(
 def _half_job(
     ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...], adding: bool
 ) -> Callable[[int, int], list[float]]:
-    """Make the same function for the half types, which are converted block by block."""
+    """Do the same as `_job` for the half types, which are converted block by block."""
     flat_inputs = [x.reshape(-1) for x in inputs]
     flat_outs = [None if out is None else out.view(-1) for out in outs]
     inference = torch.is_inference_mode_enabled()
@@ -158,7 +158,7 @@ def _half_job(
     def work(start: int, stop: int) -> list[float]:
         scratch = np.empty((len(outs), min(_BLOCK, stop - start)), np.float32)
         sums = []
-        # Inference mode is local to a thread, and other threads write to these tensors.
+        # A new thread is not in inference mode, and would not be allowed to write to these tensors.
         with torch.inference_mode(inference):
             for low in range(start, stop, _BLOCK):
                 high = min(low + _BLOCK, stop)
@@ -177,7 +177,7 @@ def _half_job(
 def _array(x: Tensor) -> np.ndarray:
     """Return an argument from `laid_out` as an array that shares its memory.
 
-    `Tensor.numpy` would prevent resizing of the storage, which FSDP does with parameters.
+    FSDP resizes the storage of parameters. `Tensor.numpy` would make that impossible.
     """
     return np.from_dlpack(x)
 
@@ -192,7 +192,7 @@ def _threads(n: int) -> int:
 
 
 def _threaded(work: Callable[[int, int], list[float]], n: int) -> list[float]:
-    """Distribute the blocks over threads, and return the sums in the order of the blocks."""
+    """Distribute the blocks over threads, and return the block sums in the order of the blocks."""
     global _pool, _pool_size
     threads = _threads(n)
     if threads < 2:

@@ -1,4 +1,4 @@
-"""The autograd Function of this package: the derivative of a call is another call.
+"""The autograd Function of this package: its derivative is a call of the same Function.
 
 PyTorch could differentiate the operations of the arithmetic, but the results would be inaccurate.
 Here each derivative, of any order and in every transform, has its own formula.
@@ -23,22 +23,22 @@ from ._internals import (
 from ._namespace import working
 
 Tensor = torch.Tensor
-# The number of derivatives in each tensor; a name may come first.
+# How often the function is differentiated in each tensor.
 Orders = tuple[Any, ...]
 Row = Sequence[Tensor | None]
-# For this many elements, finding out that they are one number is faster than negating them.
+# For more elements than this, a check for one expanded number is faster than negating all elements.
 _MANY = 4096
 
 
 class Members(tuple[Orders, ...]):
-    """Functions and derivatives to compute. PyTorch would unpack a plain tuple, but not this class.
+    """The derivatives to compute, by their orders. PyTorch would unpack them from a plain tuple.
 
     Attributes
     ----------
     along : list of list of Orders
-        The derivatives of each member in each tensor.
+        For each member, the orders of its derivative in each tensor.
     others : Members or None
-        All first derivatives, if the members are a function and its first derivatives.
+        The first derivatives, if the members are a function and then all its first derivatives.
     """
 
     along: list[list[Orders]]
@@ -52,17 +52,17 @@ class Members(tuple[Orders, ...]):
 
 
 def along(orders: Orders, i: int) -> Orders:
-    """Return the orders after differentiation in the i-th tensor."""
+    """Return the orders after one more differentiation in the i-th tensor."""
     return (*orders[:i], orders[i] + 1, *orders[i + 1 :])
 
 
 class Family:
-    """A function of some tensors and all its derivatives, which are named by their orders.
+    """A function of some tensors and all its derivatives. A tuple of orders selects one of them.
 
     Attributes
     ----------
     summed, negated : bool
-        Whether `compute` sums the elements of the first result, and whether it negates the result.
+        Whether `compute` sums the elements of its first result, and whether it negates this result.
     """
 
     summed = False
@@ -91,9 +91,9 @@ class Family:
         kept: Sequence[Tensor],
         needed: Sequence[bool],
     ) -> Sequence[Tensor | None]:
-        """Multiply the derivatives by gradients, and add up the products over the members.
+        """Return the gradients in the tensors: `grads` times derivatives, summed over the members.
 
-        The first derivatives may have been kept. A family may override this with fewer steps.
+        `kept` has the first derivatives if the forward kept them, and is empty otherwise.
         """
         pairs: list[tuple[Tensor | None, Row]] = []
         if kept:
@@ -104,7 +104,7 @@ class Family:
         if any(grad is not None for grad in grads):
             rows = self.slopes(members, [working(x) for x in tensors], needed)
             pairs += zip(grads, rows, strict=True)
-        # Under a vmap of a compiled hessian, PyTorch raises for a plain product of tensors.
+        # Under a vmap of a compiled hessian, PyTorch raises an error for torch.mul.
         product = _PRODUCT if transformed() else torch.mul
         found = []
         for i, x in enumerate(tensors):
@@ -117,13 +117,13 @@ class Family:
         return found
 
     def __call__(self, orders: Orders, *tensors: Tensor) -> Tensor:
-        """Compute one member, which can be differentiated again."""
+        """Compute the derivative of these orders, which can itself be differentiated."""
         found: Tensor = Derivatives.apply(self, Members([orders]), *tensors)[0]
         return found
 
 
 class _Product(Family):
-    """The product of two tensors, as one step in every transform."""
+    """The product of two tensors, which every transform sees as one operation."""
 
     def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor]:
         return (torch.mul(*tensors),)
@@ -148,9 +148,9 @@ _PRODUCT = _Product()
 
 
 class Derivatives(Function):
-    """A function and its derivatives, or several derivatives, computed in one pass.
+    """The autograd Function that computes members of a family in one pass.
 
-    First derivatives that are computed along with their function are kept for the backward.
+    If it computes a function and its first derivatives, it keeps these for the backward.
     """
 
     generate_vmap_rule = True
@@ -197,7 +197,7 @@ class Derivatives(Function):
 
 
 class _Eager(Function):
-    """`Derivatives` with fewer steps for each call, if no transform is active."""
+    """The same as `Derivatives`, with fewer steps per call, for use without transforms."""
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -218,13 +218,13 @@ eager = direct_apply(_Eager)
 def may_be_differentiated(grad: Tensor) -> bool:
     """Whether the derivatives in a backward must themselves be differentiable.
 
-    Legacy batched gradients (`is_grads_batched`) need it too, because they bypass every rule.
+    Batched gradients (`is_grads_batched`) need this too, because they bypass every rule.
     """
     return torch.is_grad_enabled() or transformed() or legacy_batched(grad)
 
 
 def _product_sum(tangents: Row, slopes: Row) -> Tensor | None:
-    """Add up the products of those pairs in which both are given."""
+    """Add up tangent times slope over all pairs in which neither is None."""
     total = None
     for tangent, slope in zip(tangents, slopes, strict=True):
         if tangent is not None and slope is not None:
@@ -233,7 +233,7 @@ def _product_sum(tangents: Row, slopes: Row) -> Tensor | None:
 
 
 def _negative(grad: Tensor) -> Tensor:
-    """Negate a gradient. One number expanded to many elements becomes a 0-d tensor again."""
+    """Negate a gradient. If possible, turn one number expanded to many elements into 0-d first."""
     if grad.numel() > _MANY and type(grad) is torch.Tensor and not any(grad.stride()):
         grad = grad if may_be_differentiated(grad) else grad.as_strided((), ())
     return -grad

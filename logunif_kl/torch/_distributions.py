@@ -33,44 +33,44 @@ from ._namespace import exportable, working
 
 
 class ImproperLogUniform(Distribution):
-    """The improper prior p(w) = C/|w| over the whole real line, both signs.
+    """The improper prior p(w) = C/|w| on the whole real line.
 
-    Its integral is not finite, so it cannot be sampled and has no moments, but it has a `log_prob`
-    and divergences. The following divergences from q to this prior are registered with
-    `torch.distributions.kl_divergence`. They can be differentiated any number of times:
+    Its integral is not finite, so it cannot be sampled and has no moments, but it has a `log_prob`.
+    `torch.distributions.kl_divergence` computes the divergence to this prior from the following
+    distributions. Every divergence can be differentiated any number of times:
 
     - ``Normal(loc, scale)``: `logunif_kl.torch.kl_normal` of ``loc`` and ``2 log(scale)``, [1]_
       Eq. 1, exact at ``loc = 0``;
-    - ``LogNormal(loc, scale)``: log w is Gaussian, so that -KL = 1/2 log(2 pi e scale^2) + log C,
-      whatever ``loc``;
+    - ``LogNormal(loc, scale)``: log w is Gaussian, so that -KL = 1/2 log(2 pi e scale^2) + log C
+      for every ``loc``;
     - ``Laplace(loc, scale)``: KL = L(r) - 1 - log 2 - log C with r = ``|loc|/scale`` and
       L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, which is -gamma at r = 0. Its second derivative in
       ``loc`` is infinite at ``loc = 0``;
     - ``Cauchy(loc, scale)``: KL = 1/2 log(1 + loc^2/scale^2) - log(4 pi) - log C;
     - ``Uniform(low, high)``: KL = (high log|high| - low log|low|)/(high - low) - 1
-      - log(high - low) - log C. Its derivative in an edge is infinite where that edge is 0;
+      - log(high - low) - log C. Its derivative in ``low`` or ``high`` is infinite where that is 0;
     - ``StudentT(df, 0, scale)``: KL = J((df + 1)/2) - J(df/2) - J(1/2) - log C, with J(a) = a +
-      log Gamma(a) - a psi(a). Derivatives in ``loc`` are exact up to the third;
+      log Gamma(a) - a psi(a). Derivatives in ``loc`` are exact up to the third order;
     - ``Gamma(concentration, rate)``: KL = -J(concentration) - log C;
     - ``HalfNormal(scale)``: the KL of ``Normal(0, scale)`` plus log 2;
     - ``Exponential(rate)``: KL = -1 - gamma - log C;
-    - ``Independent`` of these: summed over the event's dimensions, as torch sums them, against an
-      ``Independent`` of this prior or against this prior itself, one for all weights;
-    - ``MultivariateNormal`` and ``LowRankMultivariateNormal`` with the covariance S, against the
-      same two: the sum of the KL of ``Normal(loc[i], sqrt(S[i, i]))``, plus half of
+    - ``Independent`` of these: the sum of the KL over the event dimensions. The prior may be an
+      ``Independent`` of this class, or this class itself, as one prior for all weights;
+    - ``MultivariateNormal`` and ``LowRankMultivariateNormal`` with the covariance S, to either of
+      these two priors: the sum of the KL of ``Normal(loc[i], sqrt(S[i, i]))``, plus half of
       sum(log S[i, i]) - log det S, because the entropy is 1/2 log det(2 pi e S).
 
-    From ``Laplace`` on, the worst error found in the value is 2.0 units of the type's eps, relative
-    to the larger of the value and 1 (for StudentT, to its difference from the Gaussian's value). In
-    each first derivative it is 3.7 units, relative to the derivative.
+    For ``Laplace`` and the entries below it, the worst error found in KL is 2.0 eps of the type,
+    relative to the larger of KL and 1. (For StudentT it is relative to KL minus KL of a Gaussian.)
+    The worst error found in a first derivative is 3.7 eps, relative to the derivative.
 
-    The divergence is defined up to the constant, and can be negative for some constants.
+    KL is defined up to an additive constant, and can be negative for some values of the constant.
 
     Parameters
     ----------
     zero_at : float, optional
-        The alpha = sigma^2/mu^2, a ratio of variances, at which KL of a Gaussian vanishes, by
-        default infinity. This fixes C:
+        The alpha = sigma^2/mu^2 at which KL of a Gaussian is zero, by default infinity. This
+        fixes C:
         log C = F(1/(2 zero_at)) - (1/2 log(pi e) - 1/2 psi(1/2)),
         where F is `logunif_kl.special.kl_gap`.
     log_c : float, optional
@@ -81,9 +81,9 @@ class ImproperLogUniform(Distribution):
     Attributes
     ----------
     log_c : float
-        The logarithm of C, however it was chosen.
+        The logarithm of C, whether `zero_at` or `log_c` was given.
     batch_shape, event_shape : torch.Size
-        Both empty; ``expand`` gives a batch shape, which ``Independent`` makes an event shape.
+        Both empty. ``expand`` sets a batch shape, and ``Independent`` makes it an event shape.
 
     Raises
     ------
@@ -92,10 +92,10 @@ class ImproperLogUniform(Distribution):
     ValueError
         If both are given, if `zero_at` is not positive, or if `log_c` is not finite.
     NotImplementedError
-        From the divergence of ``StudentT`` for a ``loc`` other than 0, which has no closed form. If
-        elements cannot be read (`torch.compile`, `torch.func`), it is NaN instead. From ``sample``,
-        ``rsample``, ``cdf``, ``icdf``, ``entropy``, ``mean``, ``mode``, ``variance`` and
-        ``stddev``, which an improper distribution does not have.
+        From the divergence of ``StudentT`` if ``loc`` is not 0, because it has no closed form. In
+        `torch.compile` and `torch.func`, where elements cannot be read, the divergence is NaN
+        instead. Also from ``sample``, ``rsample``, ``cdf``, ``icdf``, ``entropy``, ``mean``,
+        ``mode``, ``variance`` and ``stddev``, which an improper distribution does not have.
 
     Notes
     -----
@@ -144,7 +144,7 @@ class ImproperLogUniform(Distribution):
         return new
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Compute log C - log|value|: infinite at 0, where the density has its pole.
+        """Compute log C - log|value|, which is infinite at 0, the pole of the density.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class ImproperLogUniform(Distribution):
         Returns
         -------
         Tensor
-            Of the broadcast shape, and the type of `value`, or the default type for integers.
+            With the broadcast shape and the type of `value`. Integers give the default type.
 
         Raises
         ------
@@ -219,11 +219,11 @@ class ImproperLogUniform(Distribution):
 
 
 def by_name(name: str, prior: Any = ImproperLogUniform) -> Any:
-    """Find the prior by its name, or, with a warning, by its former name."""
+    """Return the prior for its name or its former name. The former name raises a warning."""
     if name == "LogUniform":
         warnings.warn(
-            "LogUniform is now ImproperLogUniform, as for NumPyro, whose own LogUniform is proper: "
-            "use that name",
+            "LogUniform is now ImproperLogUniform, because NumPyro has a proper LogUniform: use "
+            "the new name",
             DeprecationWarning,
             stacklevel=3,
         )
@@ -317,7 +317,7 @@ def _kl_low_rank(p: LowRankMultivariateNormal, q: Distribution) -> Tensor:
 def _kl_correlated(
     p: Distribution, q: Any, diagonal: Tensor, others: Tensor, less: float | Tensor = 0.0
 ) -> Tensor:
-    """Add the KL of the marginals and the mutual information of the weights."""
+    """Add up the KL of the marginals and the mutual information of the weights."""
     prior = q.base_dist if isinstance(q, Independent) else q
     if not isinstance(prior, ImproperLogUniform):
         raise NotImplementedError(

@@ -1,7 +1,7 @@
 """KL from torch's distributions to the prior C/|w|, to be registered by `_distributions`.
 
-Each function takes a distribution, and returns a tensor and a number whose sum is KL + log C. The
-sum is NaN where a parameter is outside its domain, if torch does not validate arguments.
+Each function takes a distribution. It returns a tensor and a number, whose sum is KL + log C, and
+the type of KL. The sum is NaN for invalid parameters, if torch does not validate arguments.
 """
 
 # torch.distributions has few annotations.
@@ -32,7 +32,7 @@ from ._derivatives import Family, Members, Row
 from ._internals import in_graphs, plain
 from ._namespace import exportable, working, xp
 
-# KL + log C is the sum of the first two, rounded to the type.
+# KL + log C is the sum of the tensor and the number, rounded to the type.
 Found = tuple[Tensor, float, torch.dtype]
 _EULER = 0.5772156649015329
 _LOG_2 = math.log(2.0)
@@ -63,7 +63,7 @@ def student(p: Any) -> Found:
             "KL of StudentT has no closed form where loc is not 0: use "
             "logunif_kl.neg_kl_posterior of scipy.stats.t, or samples of log_prob"
         )
-    # For every df the second derivative of E log|w| in loc is 1/scale^2 at 0.
+    # At loc = 0 the second derivative of E log|w| in loc is 1/scale^2, for every df.
     x = loc / scale
     result = 0.5 * (x * x) - _analytic("student", df)
     return (
@@ -99,14 +99,14 @@ DIVERGENCES: dict[type, Callable[[Any], Found]] = {
 
 
 def _scaled(loc: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Convert to the computing type, in a unit in which no quotient overflows."""
+    """Convert to the computing type, and scale both so that no quotient overflows."""
     loc, scale = working(loc), working(scale)
     factor = unit(torch, torch.rsqrt, loc.detach(), scale.detach())
     return loc * factor, scale * factor
 
 
 def _nothing(scale: Tensor) -> Tensor:
-    """Return 0 as a function of a scale or rate that does not affect KL."""
+    """Return 0 for a positive scale or rate, on which KL does not depend, and NaN otherwise."""
     return _where(scale.detach() > 0.0, torch.clamp(scale, 0.0, 0.0))
 
 
@@ -115,26 +115,26 @@ def _where(valid: Tensor, result: Tensor) -> Tensor:
 
 
 def _traced(x: Tensor) -> bool:
-    """Whether the elements cannot be read."""
+    """Whether the elements cannot be read, as under torch.compile and transforms."""
     return torch.compiler.is_compiling() or not plain(x.detach())
 
 
 @in_graphs
 @exportable
 def _posterior(name: str, a: Tensor, b: Tensor, i: int = 0, j: int = 0) -> Tensor:
-    """Compute a function of two tensors of one shape, or a derivative of "laplace"."""
+    """Compute the named function of two tensors of one shape, or a derivative of "laplace"."""
     return _family(name)((i, j), a, b)
 
 
 @in_graphs
 @exportable
 def _analytic(name: str, *arguments: Tensor) -> Tensor:
-    """Compute a function whose arithmetic torch differentiates."""
+    """Compute the named function. torch differentiates its arithmetic."""
     return posteriors.ANALYTIC[name](xp, *arguments)
 
 
 class _Posterior(Family):
-    """A function of `_arithmetic.posteriors`, whose derivatives are other functions there."""
+    """A function of `_arithmetic.posteriors`. Its derivatives are other functions there."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,7 +1,7 @@
 """All private names of PyTorch that this package uses.
 
-They tell whether a kernel may read a tensor's memory, and which transforms are active. Without one
-of them, the composite computes every tensor.
+They tell whether a kernel may read a tensor's memory, and which transforms are active. If PyTorch
+lacks one of these names, the composite computes every tensor.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -50,12 +50,12 @@ _OF_COMPILER = ("FakeTensor", "FunctionalTensor")
 
 
 def fake_outside_mode(x: Tensor) -> bool:
-    """Whether a tensor is a FakeTensor outside its mode, which constants cannot join."""
+    """Whether a tensor is a FakeTensor outside its mode, where constants cannot be added to it."""
     return type(x).__name__ == "FakeTensor" and _COMPLETE and not _len_torch_dispatch_stack()
 
 
 def plain(*tensors: Tensor) -> bool:
-    """Whether these tensors have memory and are neither traced nor transformed."""
+    """Whether these tensors have memory and are not seen by a tracer or a transform."""
     if not _COMPLETE or _len_torch_dispatch_stack() or _get_tracing_state() is not None:
         return False
     for x in tensors:
@@ -68,19 +68,19 @@ def plain(*tensors: Tensor) -> bool:
 
 
 def traced_to_leave() -> bool:
-    """Whether torch.export or torch.jit.trace is writing a program for any runtime."""
+    """Whether torch.export or torch.jit.trace is writing a program, perhaps for other runtimes."""
     return torch.compiler.is_exporting() or (_COMPLETE and _get_tracing_state() is not None)
 
 
 def transformed() -> bool:
-    """Whether a transform of torch.func or the forward mode may be active."""
+    """Whether a transform of torch.func or forward-mode differentiation may be active."""
     return bool(
         not _COMPLETE or _are_functorch_transforms_active() or forward_ad._current_level >= 0
     )
 
 
 def pushed_forward() -> bool:
-    """Whether the forward mode is active, in which every output gets a tangent."""
+    """Whether forward-mode differentiation is active, which gives every output a tangent."""
     if not _COMPLETE:
         return False
     if forward_ad._current_level >= 0:
@@ -91,7 +91,7 @@ def pushed_forward() -> bool:
 
 @cache
 def fused_multiply_add() -> Callable[..., Tensor] | None:
-    """Return the compiler's operation, or None if the compiler has not been loaded."""
+    """Return the compiler's fused operation, or None if the compiler cannot be imported."""
     try:
         from torch._inductor.inductor_prims import fma
     except ImportError:
@@ -105,7 +105,7 @@ def being_compiled(*tensors: Tensor) -> bool:
     if not all(type(x).__name__ in _OF_COMPILER for x in tensors) or transformed():
         return False
     try:
-        # These are imported with the compiler that made the tensors.
+        # The compiler that made the tensors has already imported these modules.
         from torch._guards import TracingContext
         from torch._subclasses.fake_tensor import FakeTensor
         from torch._subclasses.functional_tensor import FunctionalTensor
@@ -123,7 +123,7 @@ def being_compiled(*tensors: Tensor) -> bool:
 
 
 def is_number(x: Tensor) -> bool:
-    """Whether all elements, perhaps a single one, are one number in memory."""
+    """Whether all elements are one number in memory, as in a 0-d or an expanded tensor."""
     return all(isinstance(step, int) and step == 0 for step in x.stride())
 
 
@@ -155,20 +155,20 @@ def with_signature(forward: Any) -> Any:
 def direct_apply(function: type[Function]) -> Callable[..., Any]:
     """Return the part of `Function.apply` that plain tensors need when no transform is active.
 
-    The other part binds the arguments to a signature, which takes longer than a kernel on a few
-    elements.
+    The rest of `Function.apply` binds the arguments to a signature, which takes longer than a
+    kernel on a few elements.
     """
     apply: Callable[..., Any] = super(Function, function).apply  # type: ignore[misc]
     return apply
 
 
 def with_primals(jvp: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a ``jvp`` of a function that takes the saved tensors too, for any number of levels.
+    """Make a ``jvp`` from a function of the saved tensors and the tangents, for nested transforms.
 
-    PyTorch runs a ``jvp`` with the forward mode disabled, at every level of nested transforms of
-    `torch.func`: tangents of outer levels would silently be zero (pytorch issue 197867). The
-    forward mode is therefore enabled here, and the saved tensors are stripped of the tangents of
-    the innermost level.
+    PyTorch disables the forward mode at all levels of nested transforms while it runs a ``jvp``.
+    The tangents of outer levels would silently be zero (pytorch issue 197867). So this ``jvp``
+    enables the forward mode again, and removes the innermost level's tangents from the saved
+    tensors.
     """
 
     @wraps(jvp)
@@ -176,8 +176,8 @@ def with_primals(jvp: Callable[..., Any]) -> Callable[..., Any]:
         if not _COMPLETE:
             raise NotImplementedError(
                 f"PyTorch {torch.__version__} lacks internals that forward-mode derivatives need "
-                "here: take them by the backward, torch.func.grad or torch.func.jacrev, or "
-                "install another version"
+                "here: use backward(), torch.func.grad or torch.func.jacrev, or install another "
+                "version"
             )
         with _set_fwd_grad_enabled(True):
             return jvp(ctx, *map(_primal, ctx.saved_tensors), *tangents)
@@ -186,11 +186,11 @@ def with_primals(jvp: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _primal(x: Tensor) -> Tensor:
-    """Return x without its innermost tangent. Batch dimensions of vmap stay."""
+    """Return x without its innermost tangent, but with its batch dimensions of vmap."""
     if is_batchedtensor(x):
         inner = _primal(get_unwrapped(x))
         return _add_batch_dim(inner, maybe_get_bdim(x), maybe_get_level(x))
-    # Name level 0, the only one, because a compiler's graph does not mark it as entered.
+    # Pass level 0, the only level, because a compiler's graph does not mark it as entered.
     return forward_ad.unpack_dual(x, level=0).primal
 
 

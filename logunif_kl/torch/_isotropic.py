@@ -1,4 +1,4 @@
-"""-KL of complex weights and of groups of weights, with a function for each derivative."""
+"""-KL of complex weights and of groups of weights, with a formula for each derivative."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ._internals import called_by_compiler, in_graphs
 from ._namespace import Namespace, exportable, plus, working
 
 Tensor = torch.Tensor
-# Derivatives in the two parts of the mean and the logarithm of the variance.
+# Orders of the derivatives in re(mu), im(mu) and log_sigma2.
 _VALUE = (0, 0, 0)
 _SLOPES = Members([(1, 0, 0), (0, 1, 0), (0, 0, 1)])
 
@@ -38,7 +38,7 @@ def of_log_alpha(
     log_c: Any = None,
     reduction: str = "none",
 ) -> Tensor:
-    """-KL of groups of k weights, or complex weights if k is None, or a derivative in log_alpha."""
+    """-KL of groups of k weights (complex weights if k is None), or a derivative in log_alpha."""
     x = _arguments.one(log_alpha)
     check_reduction(reduction)
     constant = _constant(k, zero_at, log_c)
@@ -47,7 +47,7 @@ def of_log_alpha(
 
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
-    """-KL of complex weights from their means, or the moduli of the means, and their variances."""
+    """-KL of complex weights, from means (or moduli of means) and logarithms of variances."""
     check_reduction(reduction)
     constant = _constant(None, zero_at, log_c)
     mu = _arguments.opened("mu", mu)
@@ -96,7 +96,7 @@ def _log_alpha(x: Tensor, k: float | None, order: int) -> Tensor:
 @in_graphs
 @exportable
 def _normal(*at: Tensor) -> Tensor:
-    """-KL at the two parts of the mean and the logarithm of the variance."""
+    """-KL of complex weights from re(mu), im(mu) and log_sigma2."""
     return _OfNormal()(_VALUE, *at)
 
 

@@ -1,9 +1,9 @@
 """The float32 C kernels: as NumPy ufuncs, and as functions that run on PyTorch's threads.
 
 The functions come from the extension `logunif_kl.torch._library`. The extension is built without
-PyTorch, and looks up a few functions of the loaded libtorch by name. The functions take tensors and
-check each, so Python passes no memory addresses. If the extension or a name is missing, the ufuncs
-compute on threads of this package, and compilers see the composite.
+PyTorch, and looks up a few functions of the loaded libtorch by name. The kernel functions take and
+check tensors, so Python passes no memory addresses. If the extension or a name is missing, the
+ufuncs compute on threads of this package, and compilers trace the composite.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def refuse(reason: str) -> None:
     _refusal = reason
 
 
-# The reason why PyTorch does not take the operators.
+# The reason why PyTorch refused to register the operators, or None.
 _refusal: str | None = None
 
 
@@ -70,7 +70,7 @@ def _connected() -> tuple[Any, str | None]:
     try:
         extension.connect(found, kernels.kernels, exchange)
     except ValueError as error:
-        return None, f"PyTorch {torch.__version__} is of another interface: {error}"
+        return None, f"PyTorch {torch.__version__} has another interface: {error}"
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=extension.after_fork)
     return extension, None
@@ -81,7 +81,7 @@ def _addresses(names: tuple[str, ...]) -> tuple[tuple[int, ...], list[str]]:
     import ctypes
 
     try:
-        # Without a name, this is the program itself, not the library.
+        # For an empty name, CDLL would open the program itself instead of a library.
         if not (file := _libtorch()):
             return (), list(names)
         loaded = ctypes.CDLL(file)
@@ -94,7 +94,7 @@ def _addresses(names: tuple[str, ...]) -> tuple[tuple[int, ...], list[str]]:
 
 
 def _libtorch() -> str:
-    """Return a library that defines the functions, or depends on the one that does."""
+    """Return the file of a library that defines the functions, or that loads such a library."""
     if sys.platform == "win32":
         return str(Path(torch.__file__).parent / "lib" / "torch_cpu.dll")
     return extension_file()

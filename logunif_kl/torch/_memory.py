@@ -1,4 +1,4 @@
-"""A check of tensors before a kernel reads their memory, besides the callers' checks."""
+"""A check of tensors before a kernel reads their memory, in addition to the callers' checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def look_at(*tensors: Tensor) -> None:
     """Raise if tensors cannot be read together.
 
     ValueError means that the shapes differ. TypeError means that types or devices differ, or that
-    a tensor has no memory. RuntimeError means that a storage does not hold its tensor.
+    elements are still to be negated. RuntimeError means that a tensor's memory was freed.
     """
     first = tensors[0]
     for x in tensors:
@@ -31,12 +31,12 @@ def look_at(*tensors: Tensor) -> None:
                 "a kernel was given a tensor whose elements are still to be negated: pass "
                 "x.resolve_neg()"
             )
-        # Most tensors fill their storage or its beginning.
+        # Most tensors fill their storage, or its beginning, without gaps.
         whole = x.is_contiguous() and not x.storage_offset()
         if x.nbytes > x.untyped_storage().nbytes() if whole else not _is_held(x):
             raise RuntimeError(
-                f"a tensor of shape {tuple(x.shape)} was given, but its memory was freed, as for a "
-                "sharded parameter: pass it while it is gathered"
+                f"a tensor of shape {tuple(x.shape)} was given, but its memory was freed, as FSDP "
+                "does with a sharded parameter: pass it while it is gathered"
             )
 
 

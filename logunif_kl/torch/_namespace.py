@@ -1,6 +1,6 @@
-"""The functions of an array namespace that `logunif_kl._arithmetic` calls, over torch.
+"""The array namespace of torch functions that `logunif_kl._arithmetic` calls.
 
-A constant is a 0-d tensor. In eager mode a constant of the array's size would cost an allocation
+A constant is a 0-d tensor. In eager mode, a constant as large as the array would cost an allocation
 and a pass over memory, for each of about a hundred coefficients.
 """
 
@@ -53,10 +53,10 @@ class Namespace:
 
     @staticmethod
     def fma(a: Any, b: Any, c: Any) -> Any:
-        """Compute a b + c, rounded once if torch.compile can be asked for it.
+        """Compute a b + c, rounded once if the compiler's fused operation can be used.
 
-        The compiler does this by itself for a GPU, but not for a CPU. Its fused operation has no
-        rule for transforms, and exported programs cannot hold it.
+        torch.compile fuses by itself for a GPU, but not for a CPU. The fused operation has no rule
+        for transforms, and exported programs cannot contain it.
         """
         if (
             not torch.compiler.is_compiling()
@@ -83,7 +83,7 @@ xp = Namespace()
 
 
 def exportable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep all 53 bits of numbers in the exported graphs of a function."""
+    """Wrap a function so that its exported graphs keep all 53 bits of Python numbers."""
 
     @wraps(function)
     def exported(*arguments: Any) -> Any:
@@ -96,7 +96,7 @@ def exportable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plus(x: Tensor, constant: float) -> Tensor:
-    """Add a number with all its 53 bits in exported graphs, even when Dynamo traces the call."""
+    """Add a number. Exported graphs keep its 53 bits, even when Dynamo traces the call."""
     if torch.compiler.is_exporting():
         return x + torch.tensor(constant, dtype=x.dtype, device=x.device)
     return x + constant
@@ -106,7 +106,7 @@ class _Constants(TorchFunctionMode):
     """Turn numbers that float32 cannot hold into tensors.
 
     PyTorch's ONNX exporter rounds a Python number to float32, even next to float64 tensors. It
-    writes log1p and expm1 as log(1 + x) and exp(x) - 1.
+    also writes log1p and expm1 as log(1 + x) and exp(x) - 1, which lose digits.
     """
 
     def __torch_function__(
@@ -139,7 +139,7 @@ def _log1p(x: Tensor) -> Tensor:
 
 
 def _expm1(x: Tensor) -> Tensor:
-    """Compute exp(x) - 1 for x <= 0, with the same correction."""
+    """Compute exp(x) - 1 for x <= 0, corrected for the rounding error of exp(x)."""
     y = torch.exp(x)
     return torch.where(y == 1.0, x, torch.where(y == 0.0, -1.0, (y - 1.0) * (x / torch.log(y))))
 

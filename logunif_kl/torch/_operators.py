@@ -1,9 +1,9 @@
 """The operators ``logunif_kl::value``, ``value_sum`` and ``gradient``, for compilers' graphs.
 
-A graph of AOTAutograd calls an operator where the float32 C kernels compute. The operators have no
-differentiation rule, because the forwards and backwards of this package's rules call them. Their
-kernels are in the extension of `_kernels.library`. The operators are registered when PyTorch's
-compiler first traces a function of this package.
+A graph of AOTAutograd calls an operator where eager mode would call a float32 C kernel. The
+operators need no differentiation rule, because this package's autograd Functions call them in the
+forward and in the backward. Their kernels are in the extension of `_kernels.library`. They are
+registered when PyTorch's compiler first traces a function of this package.
 """
 
 # mypy: allow-untyped-calls
@@ -25,17 +25,16 @@ _SCHEMAS = {
     "value_sum": "(Tensor mu, Tensor log_sigma2) -> Tensor",
     "gradient": "(Tensor factor, Tensor mu, Tensor log_sigma2) -> (Tensor, Tensor)",
 }
-# Keep the traced layouts if a compiler chooses layouts.
+# These tags tell a compiler that chooses layouts to keep the traced layouts of the arguments.
 _TAGS = ("pt2_compliant_tag", "needs_exact_strides")
 
 
-# For fewer elements the composite is faster, because a compiler fuses it with the operations
-# around.
+# For fewer elements, the composite is faster, because a compiler fuses it with other operations.
 _LEAST = 32_000
 
 
 def takes(*tensors: Tensor) -> bool:
-    """Whether the operators can compute these tensors, the last two of which are the arguments.
+    """Whether the operators can compute these tensors. The last two are mu and log_sigma2.
 
     They compute plain float32 CPU tensors while AOTAutograd traces a differentiation rule under
     `torch.compile`. `torch.export` gets plain operations, which run anywhere.
@@ -56,7 +55,7 @@ def takes(*tensors: Tensor) -> bool:
 def registered() -> Any:
     """Register the operators, and return their namespace.
 
-    Return None, and leave it to the composite, if there are no kernels or PyTorch raises an error.
+    If there are no kernels or PyTorch raises an error, return None: the composite computes then.
     """
     extension = library()
     if extension is None:
@@ -81,7 +80,7 @@ _kept: list[Any] = []
 
 
 class Operators(Composite):
-    """The operators in compilers' graphs, and the composite for everything else."""
+    """The backend of the operators in compilers' graphs. The composite computes the rest."""
 
     recomputes = True
 
@@ -104,7 +103,7 @@ class Operators(Composite):
 
 
 def _argument(x: Tensor) -> Tensor:
-    """Make a 0-d tensor of one number that was expanded."""
+    """Turn one number that was expanded to many elements into a 0-d tensor."""
     return x.as_strided((), ()) if x.ndim and is_number(x) else x
 
 

@@ -1,4 +1,4 @@
-"""-KL as a differentiable function of log_alpha, or of the mean and the variance.
+"""-KL as a differentiable function of log_alpha, or of mu and log_sigma2.
 
 torch.compile puts calls of `of_log_alpha` and `of_normal` into its graph (`_api._allow`). If Dynamo
 traced into them, it would lose the differentiation rule inside a transform of `torch.func`.
@@ -27,9 +27,9 @@ VALUE_AND_SLOPES = Members([*VALUE, *SLOPES])
 
 
 def of_log_alpha(x: Tensor, order: int = 0, summed: bool = False, negated: bool = False) -> Tensor:
-    """-KL at log_alpha = x or its derivative of any order, in the type of x.
+    """-KL at log_alpha = x, or its derivative of any order, in the type of x.
 
-    The sum is in float32 for the half types.
+    If `summed`, return the sum of the elements, which is in float32 for the half types.
     """
     backend = _backends.choose_early(x)
     if backend is None or not backend.plain:
@@ -44,7 +44,7 @@ def of_log_alpha(x: Tensor, order: int = 0, summed: bool = False, negated: bool 
 def of_normal(
     mu: Tensor, log_sigma2: Tensor, summed: bool = False, negated: bool = False
 ) -> Tensor:
-    """-KL from the mean and the variance, in their type; a sum of half types is in float32."""
+    """-KL from mu and log_sigma2, in their type. A sum of half types is in float32."""
     backend = _backends.choose_early(mu, log_sigma2)
     if backend is None or not backend.plain:
         apply = Derivatives.apply
@@ -53,7 +53,7 @@ def of_normal(
     else:
         return _value_of_normal(backend, mu, log_sigma2, summed, negated)
     family = _of_normal(backend, summed, negated)
-    # In the forward mode, derivatives among the results would be differentiated too.
+    # Forward mode would differentiate all results, so it gets only the value.
     if pushed_forward() if backend is None else backend.recomputes:
         return apply(family, VALUE, mu, log_sigma2)[0]
     found = apply(family, VALUE_AND_SLOPES, working(mu), working(log_sigma2))[0]
@@ -61,7 +61,7 @@ def of_normal(
 
 
 def gradient(factor: Tensor, *tensors: Tensor) -> Sequence[Tensor | None]:
-    """A 0-d factor times the derivatives in log_alpha, or in mean and variance."""
+    """A 0-d factor times the derivatives of -KL in log_alpha, or in mu and log_sigma2."""
     if len(tensors) == 1:
         return [factor * of_log_alpha(*tensors, 1)]
     return _of_normal().products(VALUE, (factor,), tensors, (), (True, True))
@@ -82,7 +82,7 @@ def _value_of_normal(
 
 
 class _Computed(Family):
-    """A family that a backend computes. With None, each forward chooses the backend."""
+    """A family that a backend computes. Without a backend, each forward chooses one."""
 
     def __init__(
         self, backend: Composite | None = None, summed: bool = False, negated: bool = False
@@ -112,7 +112,7 @@ class _OfLogAlpha(_Computed):
 
 
 class _OfNormal(_Computed):
-    """-KL and its derivatives in the mean and the variance."""
+    """-KL and its derivatives in mu and log_sigma2."""
 
     def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor, ...]:
         backend = self._backend or _backends.choose(*tensors)

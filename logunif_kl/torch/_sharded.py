@@ -23,8 +23,8 @@ Tensor = torch.Tensor
 def on_shards(function: Callable[..., Any]) -> Callable[..., Any]:
     """Run a function of local tensors on DTensors for which `sharded_alike` holds.
 
-    The function takes tensors and then other arguments, and returns one tensor or a tuple of
-    tensors, each of the shape of the elements, or a 0-d sum.
+    The function takes tensors, then other arguments. It returns one tensor or a tuple of tensors.
+    Each result has the shape of the tensors, or is a 0-d sum.
     """
 
     @wraps(function)
@@ -47,8 +47,8 @@ def on_shards(function: Callable[..., Any]) -> Callable[..., Any]:
 def sharded_alike(*tensors: Any) -> bool:
     """Whether these are DTensors that can be sharded in the same way.
 
-    They must have one shape, except for 0-d numbers, and no element may be a pending sum.
-    Replicated tensors can be resharded like sharded tensors.
+    All must have one shape, or no dimensions, and no tensor may be a pending sum. A replicated
+    tensor can be resharded like a sharded one.
     """
     if type(tensors[0]) in PLAIN_TYPES:
         return False
@@ -69,7 +69,7 @@ def sharded_alike(*tensors: Any) -> bool:
 
 
 def _example(tensors: Any) -> Any:
-    """Choose the tensor whose sharding the others take."""
+    """Choose the tensor whose sharding the other tensors get."""
     others = [x for x in tensors if x.ndim] or list(tensors[:1])
     return next((x for x in others if not _replicated(x)), others[0])
 
@@ -79,7 +79,7 @@ def _replicated(x: Any) -> bool:
 
 
 def _distributed(result: Tensor, shard: Tensor, like: Any) -> Any:
-    """Make a DTensor from this process's result."""
+    """Make a DTensor from the result of this process."""
     from torch.distributed.tensor import DTensor, Partial, Replicate
 
     mesh, placements = like.device_mesh, like.placements

@@ -1,9 +1,9 @@
-"""The functions of `logunif_kl.isotropic` for tensors of PyTorch.
+"""The functions of `logunif_kl.isotropic` for PyTorch tensors.
 
 They can be differentiated any number of times, in every transform of `torch.func` and under
-`torch.compile`. float32 and the half types are computed in float64 and rounded once, or in float32
-on a device without float64. Types, transforms and errors are otherwise the same as for
-`logunif_kl.torch.neg_kl`.
+`torch.compile`. Types below float64 are computed in float64 and rounded once. On a device without
+float64 they are computed in float32. The types, the transforms and the errors are otherwise the
+same as for `logunif_kl.torch.neg_kl`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def neg_kl_complex(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """As `logunif_kl.neg_kl_complex`, for tensors of PyTorch.
+    """Compute -KL of complex weights from log_alpha, as `logunif_kl.neg_kl_complex` does.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def neg_kl_complex(
 
 
 def neg_kl_complex_grad(log_alpha: Tensor) -> Tensor:
-    """As `logunif_kl.neg_kl_complex_grad`, for tensors of PyTorch.
+    """Compute the derivative in log_alpha, as `logunif_kl.neg_kl_complex_grad` does.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def neg_kl_complex_grad(log_alpha: Tensor) -> Tensor:
 
 
 def neg_kl_complex_hess(log_alpha: Tensor) -> Tensor:
-    """As `logunif_kl.neg_kl_complex_hess`, for tensors of PyTorch.
+    """Compute the second derivative in log_alpha, as `logunif_kl.neg_kl_complex_hess` does.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def neg_kl_complex_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """As `logunif_kl.neg_kl_complex_normal`, for tensors of PyTorch.
+    """Compute -KL from mu and log_sigma2, as `logunif_kl.neg_kl_complex_normal` does.
 
-    The gradient in a complex mu is d/d re + i d/d im, as everywhere in PyTorch.
+    The gradient in a complex mu is d/d re + i d/d im, which is PyTorch's convention.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def neg_kl_vector(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """As `logunif_kl.neg_kl_vector`, for tensors of PyTorch; `k` is a number.
+    """Compute -KL of groups of k weights, as `logunif_kl.neg_kl_vector` does. `k` is a number.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def neg_kl_vector(
 
 
 def neg_kl_vector_grad(log_alpha: Tensor, k: float) -> Tensor:
-    """As `logunif_kl.neg_kl_vector_grad`, for tensors of PyTorch; `k` is a number.
+    """Compute the derivative in log_alpha, as `logunif_kl.neg_kl_vector_grad`. `k` is a number.
 
     Examples
     --------

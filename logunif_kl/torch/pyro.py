@@ -1,4 +1,4 @@
-"""The log-uniform prior for Pyro, with the methods that `pyro.sample` asks for."""
+"""The log-uniform prior for Pyro, with the methods that `pyro.sample` needs."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = ["ImproperLogUniform"]
 class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMixin):  # type: ignore[misc]
     """The improper prior in Pyro's models: ``pyro.sample("w", ImproperLogUniform())``.
 
-    Parameters, attributes and errors are as for `logunif_kl.torch.ImproperLogUniform`. With a guide
-    of a family listed there, even masked or expanded, `pyro.infer.TraceMeanField_ELBO` uses the
-    exact divergence, which is 0 where the guide is masked. Other estimators of the ELBO use samples
-    of ``log_prob``. The prior cannot be sampled, so a model runs only with its guide, and an
-    autoguide needs ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. Autoguides use
-    a delta distribution for each weight, which has no exact divergence. Write the guide with
-    ``pyro.sample("w", dist.Normal(loc, scale))`` instead. MCMC needs initial values:
+    The parameters, attributes and errors are as for `logunif_kl.torch.ImproperLogUniform`, which
+    lists posteriors with an exact divergence. If the guide uses one of these, even masked or
+    expanded, `pyro.infer.TraceMeanField_ELBO` uses the exact divergence. It is 0 where the guide is
+    masked. Other estimators of the ELBO use samples of ``log_prob``. The prior cannot be sampled,
+    so a model runs only with its guide. Write ``pyro.sample("w", dist.Normal(loc, scale))`` there:
+    autoguides use delta distributions, which have no exact divergence, and need
+    ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. MCMC needs initial values:
     ``pyro.infer.NUTS(model, max_plate_nesting=0, init_strategy=init_to_value(values={...}))``.
 
     Examples
@@ -54,7 +54,7 @@ class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMix
 
 @register_kl(MaskedDistribution, _distributions.ImproperLogUniform)
 def _kl_masked(p: MaskedDistribution, q: _distributions.ImproperLogUniform) -> torch.Tensor:
-    """Apply the posterior's mask to the prior too, as Pyro does for a mask of True."""
+    """Apply the posterior's mask, as Pyro does if the prior's mask is True."""
     result = kl_divergence(p.base_dist, q)
     return torch.where(torch.as_tensor(p._mask, device=result.device), result, 0.0)
 

@@ -119,7 +119,7 @@ lk.show_config()
         done = run("import logunif_kl", kernel="avx1024")
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1] == (
-            "ImportError: LOGUNIF_KL_KERNEL='avx1024' names no kernel: "
+            "ImportError: LOGUNIF_KL_KERNEL='avx1024' is not the name of a kernel: "
             "set it to avx512, avx2, neon, baseline or python, or unset it"
         )
 

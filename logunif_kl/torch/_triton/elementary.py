@@ -38,13 +38,13 @@ def bits(x):
 
 @triton.jit
 def unbits(n):
-    """The float32 with these bits."""
+    """The float32 number with these bits of an int32."""
     return n.to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def from_integer(n):
-    """The nearest float32."""
+    """Convert an integer to the nearest float32."""
     return n.to(tl.float32)
 
 
@@ -60,8 +60,8 @@ def right(n, by: tl.constexpr):
     return n >> by
 
 
-# Triton's exponential multiplies by log2(e) in one word, and loses 20 ulp at 80. The exponential of
-# the device library is within 1 ulp. The interpreter runs NumPy, without a device library.
+# Triton's exponential multiplies x by log2(e) in float32. Its error at x = 80 is 20 ulp. The
+# device library's exponential is within 1 ulp. The interpreter uses NumPy, without this library.
 if isinstance(nearest, triton.JITFunction):
     from triton.language.extra import libdevice
 
@@ -118,7 +118,7 @@ else:
     def log(x):
         return tl.log(x)
 
-    # The interpreter truncates to bfloat16, and does not support its subnormal numbers.
+    # The interpreter truncates to bfloat16 instead of rounding, and lacks its subnormals.
 
     @triton.jit
     def widened(x):

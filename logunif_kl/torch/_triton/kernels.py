@@ -1,8 +1,8 @@
-"""The Triton kernels: the elements that a program reads, computes and writes.
+"""The Triton kernels: the elements that each program reads, computes and writes.
 
 Elements are counted from the start of dense memory, and each program takes one block. The
-arithmetic is in float32, whatever the type in memory. An argument that is one number for all
-elements has step 0.
+arithmetic is in float32 for every type in memory. The step of an argument is 0 if it is one number
+for all elements, and 1 otherwise.
 """
 
 # mypy: ignore-errors
@@ -23,7 +23,7 @@ def _block(first, size, BLOCK: tl.constexpr):
 
 @triton.jit
 def _load(pointer, first, place, valid, STEP: tl.constexpr):
-    """Load elements in float32, and 0 after the last one. With step 0, load one number for all."""
+    """Load a block as float32, with 0 after the last element. With step 0, load one number."""
     if STEP == 0:
         number = tl.broadcast_to(tl.load(pointer), place.shape)
     else:
@@ -55,7 +55,7 @@ def value_sum(
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
 ):
-    """The sum of -KL over the ``BLOCKS`` blocks of each program, which the host adds up.
+    """Sum -KL over the ``BLOCKS`` blocks of each program. The host adds up the programs' sums.
 
     There are no atomic operations, so the additions have the same order in every call.
     """

@@ -1,7 +1,7 @@
 """Start the Triton kernels on a GPU, for the tensors that they take.
 
 PyTorch installs Triton with CUDA. Triton is imported for the first tensor that can use it. There
-are no float64 kernels. The composite computes float64, because its arithmetic needs two words.
+are no float64 kernels: float64 needs arithmetic of double-word numbers, which the composite does.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ def _dense(tensor: torch.Tensor) -> bool:
 
 
 def _arranged(*tensors: torch.Tensor) -> tuple[list[torch.Tensor], list[int], torch.Tensor]:
-    """Give the tensors one order of elements in memory; return them, their steps and a model.
+    """Return the tensors in one order of elements in memory, their steps, and a model of the order.
 
     A tensor is copied if its layout is not dense, or differs from the layout of the others. One
-    number for all elements is not copied: it has step 0, and other tensors have step 1. The results
-    get the layout of the model.
+    number expanded to all elements is not copied, and its step is 0. All other steps are 1. The
+    results get the layout of the model.
     """
     if all(t.is_contiguous() and not t.is_neg() for t in tensors):
         return list(tensors), [1] * len(tensors), tensors[0]
@@ -90,10 +90,10 @@ def _start(
     results: int,
     *constants: int,
 ) -> list[torch.Tensor]:
-    """Run a kernel over the elements of arranged tensors, ``block`` of them in each program.
+    """Run a kernel on the tensors of `_arranged`, with ``block`` elements for each program.
 
-    Only this function starts kernels. The results get the layout of the model. Without a model, one
-    float32 result has an element for each program. The arguments are checked as by `look_at`.
+    Only this function starts kernels. The results get the layout of the model. If ``results`` is 0,
+    return one float32 tensor, with an element for each program. Raise the errors of `look_at`.
     """
     for x, step in zip(inputs, steps, strict=True):
         if not available(x):
@@ -139,10 +139,10 @@ def value(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
 
 
 def value_sum(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
-    """The sum of `value`, 0-d, in float32 and the same in every call.
+    """The sum of `value` as a 0-d float32 tensor, with the same rounding in every call.
 
-    Each program adds ``_BLOCK * _BLOCKS`` elements in float32. The sums of the programs are added
-    in float64.
+    Each program adds up ``_BLOCK * _BLOCKS`` elements in float32. The sums of the programs are then
+    added up in float64.
     """
     inputs, steps, model = _arranged(mu, log_sigma2)
     constants = *steps, _BLOCK, _BLOCKS
@@ -156,7 +156,7 @@ def gradient(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The derivatives of `value` in mu and log_sigma2, each times ``grad_output``.
 
-    ``grad_output`` is 0-d, or of the arguments' shape.
+    ``grad_output`` is 0-d or has the shape of the arguments.
     """
     if _is_expanded(grad_output):
         inputs, steps, model = _arranged(mu, log_sigma2)
