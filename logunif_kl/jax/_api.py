@@ -57,7 +57,7 @@ def neg_kl(
     3.2549
     """
     constant = additive_constant(zero_at, log_c)
-    return evaluate(_derivative(0), constant, reduction, log_alpha=log_alpha)
+    return evaluate(_rules.neg_kl, constant, reduction, log_alpha=log_alpha)
 
 
 def neg_kl_grad(log_alpha: Any) -> Any:
@@ -149,7 +149,9 @@ def kl(
     >>> print(kl(0.0).round(4))
     0.4267
     """
-    return -neg_kl(log_alpha, zero_at=zero_at, log_c=log_c, reduction=reduction)
+    constant = -additive_constant(zero_at, log_c)
+    kl = partial(_rules.neg_kl, sign=-1.0)
+    return evaluate(kl, constant, reduction, log_alpha=log_alpha)
 
 
 def kl_normal(

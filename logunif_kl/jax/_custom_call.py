@@ -1,4 +1,6 @@
-"""-KL of N(mu, sigma^2) by the float32 C kernels, in programs that XLA compiles for the CPU.
+"""-KL by the float32 C kernels, in programs that XLA compiles for the CPU.
+
+The kernels compute -KL and its gradient from the mean and the variance, or from log_alpha.
 
 In a traced program a primitive represents each computation. When JAX lowers the program, it turns
 each primitive into a custom call of a kernel or into plain operations. It uses plain operations on
@@ -15,15 +17,16 @@ built for another interface. At start-up such a failure would make JAX unusable.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._arithmetic import functions
+from .._arithmetic import functions, limits
 from .._numpy import ufuncs
 from . import _internals
 
@@ -35,11 +38,31 @@ LEAST_ELEMENTS = 512
 # A part of the handlers' names. Increase the number when the order of the arguments changes.
 _VERSION = 1
 
-# Which of -KL and its two derivatives each primitive computes.
-_RESULTS = {"value": slice(0, 1), "gradient": slice(1, 3), "value_and_gradient": slice(0, 3)}
 
-# The JVP rule of `value_and_gradient`, set by `_rules`. JAX uses this rule after it has replaced a
-# `jax.custom_jvp` function by the primitives that the function calls.
+def _of_log_alpha(xp: Any, x: Array) -> tuple[Array, Array]:
+    return limits.neg_kl(xp, x), functions.neg_kl_grad(xp, x)
+
+
+class _Kernel(NamedTuple):
+    """The arithmetic of -KL and its derivatives, and which of these the kernel computes."""
+
+    arithmetic: Callable[..., tuple[Array, ...]]
+    of: slice
+    results: int
+
+
+_KERNELS = {
+    "value": _Kernel(functions.neg_kl_normal, slice(0, 1), 1),
+    "gradient": _Kernel(functions.neg_kl_normal, slice(1, 3), 2),
+    "value_and_gradient": _Kernel(functions.neg_kl_normal, slice(0, 3), 3),
+    "log_alpha_value": _Kernel(_of_log_alpha, slice(0, 1), 1),
+    "log_alpha_gradient": _Kernel(_of_log_alpha, slice(1, 2), 1),
+    "log_alpha_value_and_gradient": _Kernel(_of_log_alpha, slice(0, 2), 2),
+}
+_WHOLE = ("value_and_gradient", "log_alpha_value_and_gradient")
+
+# The JVP rules of the kernels in `_WHOLE`, set by `_rules`. JAX uses these rules after it has
+# replaced a `jax.custom_jvp` function by the primitives that the function calls.
 RULES: dict[str, Any] = {}
 
 _lowered: Counter[str] = Counter()
@@ -47,29 +70,42 @@ _lowered: Counter[str] = Counter()
 
 def value(mu: Array, log_sigma2: Array, sign: float = 1.0) -> Array:
     """Compute -KL times a sign, 1.0 or -1.0."""
-    return _computed("value", mu, log_sigma2, sign)
+    return _computed("value", mu, log_sigma2, sign=sign)
 
 
 def value_and_gradient(
     mu: Array, log_sigma2: Array, sign: float = 1.0
 ) -> tuple[Array, Array, Array]:
     """Compute -KL and its two derivatives, each times a sign."""
-    found, d_mu, d_log_sigma2 = _computed("value_and_gradient", mu, log_sigma2, sign)
+    found, d_mu, d_log_sigma2 = _computed("value_and_gradient", mu, log_sigma2, sign=sign)
     return found, d_mu, d_log_sigma2
 
 
-def _computed(name: str, mu: Array, log_sigma2: Array, sign: float) -> Any:
-    suits = mu.dtype == jnp.float32 and why_not() is None and _internals.alike(mu, log_sigma2)
+def value_of_log_alpha(log_alpha: Array, sign: float = 1.0) -> Array:
+    """Compute -KL times a sign."""
+    return _computed("log_alpha_value", log_alpha, sign=sign)
+
+
+def value_and_gradient_of_log_alpha(log_alpha: Array, sign: float = 1.0) -> tuple[Array, Array]:
+    """Compute -KL and its derivative, each times a sign."""
+    found, slope = _computed("log_alpha_value_and_gradient", log_alpha, sign=sign)
+    return found, slope
+
+
+def _computed(name: str, *arguments: Array, sign: float) -> Any:
+    suits = all(x.dtype == jnp.float32 for x in arguments) and why_not() is None
+    suits = suits and _internals.alike(*arguments)
     compute = _primitives()[name].bind if suits else partial(_plain, name)
-    return compute(mu, log_sigma2, sign=sign)
+    return compute(*arguments, sign=sign)
 
 
-def _plain(name: str, mu: Array, log_sigma2: Array, *, sign: float) -> Any:
+def _plain(name: str, *arguments: Array, sign: float) -> Any:
+    kernel = _KERNELS[name]
     results = tuple(
-        _internals.as_weak_as(mu, log_sigma2, result=x if sign > 0 else -x)
-        for x in functions.neg_kl_normal(jnp, mu, log_sigma2)[_RESULTS[name]]
+        _internals.as_weak_as(*arguments, result=x if sign > 0 else -x)
+        for x in kernel.arithmetic(jnp, *arguments)[kernel.of]
     )
-    return results if len(results) > 1 else results[0]
+    return results if kernel.results > 1 else results[0]
 
 
 def lowered() -> dict[str, int]:
@@ -114,7 +150,7 @@ def _register() -> bool:
     global _registered
     if not _registered and _refusal is None:
         try:
-            for name in _RESULTS:
+            for name in _KERNELS:
                 _internals.register(_target(name), getattr(_extension(), name))
             _registered = True
         # Whatever the error, plain operations give the same results.
@@ -132,19 +168,20 @@ def _refuse(reason: str) -> None:
 @cache
 def _primitives() -> dict[str, Any]:
     """Make a primitive for each function of the extension."""
-    made = {name: _primitive(name) for name in _RESULTS}
-    parts = [(made[name], _RESULTS[name]) for name in ("value", "gradient")]
-    _internals.drop_unused(made["value_and_gradient"], parts)
+    made = {name: _primitive(name) for name in _KERNELS}
+    for whole in _WHOLE:
+        names = [whole.replace("value_and_gradient", part) for part in ("value", "gradient")]
+        _internals.drop_unused(made[whole], [(made[name], _KERNELS[name].of) for name in names])
     return made
 
 
 def _primitive(name: str) -> Any:
-    of = _RESULTS[name]
-    results = of.stop - of.start
+    arithmetic, of, results = _KERNELS[name]
+    (whole,) = (each for each in _WHOLE if _KERNELS[each].arithmetic is arithmetic)
 
     def jvp(primals: Any, tangents: Any, *, sign: float) -> Any:
-        both = RULES["value_and_gradient"](sign, primals, tangents)
-        return tuple(each[of] if results > 1 else each[0] for each in both)
+        both = RULES[whole](sign, primals, tangents)
+        return tuple(each[of] if results > 1 else each[of][0] for each in both)
 
     def batch(arguments: Any, axes: Any, *, sign: float) -> Any:
         arrays, axis = _internals.with_one_batch_axis(arguments, axes)

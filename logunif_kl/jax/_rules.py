@@ -22,6 +22,10 @@ Array = Any
 _in_log_alpha = jax.jit(partial(derivatives.neg_kl_derivative, jnp), static_argnums=1, inline=True)
 _value = jax.jit(_custom_call.value, static_argnums=2, inline=True)
 _value_and_gradient = jax.jit(_custom_call.value_and_gradient, static_argnums=2, inline=True)
+_value_of_log_alpha = jax.jit(_custom_call.value_of_log_alpha, static_argnums=1, inline=True)
+_value_and_gradient_of_log_alpha = jax.jit(
+    _custom_call.value_and_gradient_of_log_alpha, static_argnums=1, inline=True
+)
 _in_normal = jax.jit(
     partial(derivatives.neg_kl_normal_derivative, jnp), static_argnums=(2, 3), inline=True
 )
@@ -37,6 +41,36 @@ def neg_kl_derivative(x: Array, order: int) -> Array:
 def _neg_kl_derivative_rule(order: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
     (x,), (tangent,) = primals, tangents
     return neg_kl_derivative(x, order), tangent * neg_kl_derivative(x, order + 1)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def neg_kl(x: Array, sign: float = 1.0) -> Array:
+    """Compute -KL at log_alpha = x, or KL with the sign -1.0."""
+    return _value_of_log_alpha(x, sign)
+
+
+@neg_kl.defjvp
+def _neg_kl_rule(sign: float, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    value, slope = neg_kl_with_gradient(*primals, sign)
+    return value, tangents[0] * slope
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def neg_kl_with_gradient(x: Array, sign: float) -> tuple[Array, Array]:
+    """Compute -KL at log_alpha = x and its derivative in one evaluation, each times the sign."""
+    value, slope = _value_and_gradient_of_log_alpha(x, sign)
+    return value, slope
+
+
+@neg_kl_with_gradient.defjvp
+def _of_log_alpha_rule(sign: float, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (x,), (tangent,) = primals, tangents
+    value, slope = neg_kl_with_gradient(x, sign)
+    second = tangent * neg_kl_derivative(x, 2)
+    return (value, slope), (tangent * slope, second if sign > 0 else -second)
+
+
+_custom_call.RULES["log_alpha_value_and_gradient"] = _of_log_alpha_rule
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2,))

@@ -75,7 +75,7 @@ def choose(*tensors: Tensor) -> Composite:
     """Choose the backend for these tensors, all of one shape or 0-d."""
     if _cpu.takes(*tensors):
         return _CPU_FLOAT32 if _cpu_float32.available(tensors[-1]) else _CPU
-    if len(tensors) > 1 and _operators.takes(*tensors):
+    if _operators.takes(*tensors):
         return _OPERATORS
     if all(x.is_cuda for x in tensors) and plain(*tensors) and launch.available(tensors[-1]):
         return _TRITON

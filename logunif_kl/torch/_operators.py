@@ -1,4 +1,4 @@
-"""The operators ``logunif_kl::value``, ``value_sum`` and ``gradient``, for compilers' graphs.
+"""Operators of the library ``logunif_kl``, for compilers' graphs.
 
 A graph of AOTAutograd calls an operator where eager mode would call a float32 C kernel. The
 operators need no differentiation rule, because this package's autograd Functions call them in the
@@ -24,6 +24,7 @@ _SCHEMAS = {
     "value": "(Tensor mu, Tensor log_sigma2) -> Tensor",
     "value_sum": "(Tensor mu, Tensor log_sigma2) -> Tensor",
     "gradient": "(Tensor factor, Tensor mu, Tensor log_sigma2) -> (Tensor, Tensor)",
+    "log_alpha_gradient": "(Tensor factor, Tensor log_alpha) -> Tensor",
 }
 # These tags tell a compiler that chooses layouts to keep the traced layouts of the arguments.
 _TAGS = ("pt2_compliant_tag", "needs_exact_strides")
@@ -67,7 +68,8 @@ def registered() -> Any:
         for name, schema in _SCHEMAS.items():
             made.define(name + schema, tags=tags)
         extension.register_operators()
-        for name, fake in (("value", _value), ("value_sum", _value_sum), ("gradient", _gradient)):
+        fakes = (_like, _value_sum, _gradient, _like)
+        for name, fake in zip(_SCHEMAS, fakes, strict=True):
             torch.library.register_fake(f"logunif_kl::{name}", fake, lib=made)
     except Exception as error:
         refuse(f"PyTorch {torch.__version__} refused the operators: {error}")
@@ -84,6 +86,15 @@ class Operators(Composite):
 
     recomputes = True
 
+    # -KL is a function of log_alpha = log_sigma2 - log mu^2, so these compute that of N(1, alpha).
+    # An array of values is left to the composite, which a compiler fuses with what follows.
+    def sum_of_log_alpha(self, x: Tensor) -> Tensor:
+        return self.value_sum(x.new_ones(()), x)
+
+    def gradient_of_log_alpha(self, grad_output: Tensor, x: Tensor) -> Tensor:
+        found: Tensor = registered().log_alpha_gradient(_factor(grad_output), _argument(x))
+        return found
+
     def value(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
         found: Tensor = registered().value(_argument(mu), _argument(log_sigma2))
         return found
@@ -95,10 +106,8 @@ class Operators(Composite):
     def gradient(
         self, grad_output: Tensor, mu: Tensor, log_sigma2: Tensor
     ) -> tuple[Tensor, Tensor]:
-        factor = _argument(grad_output)
-        if factor.ndim:
-            factor = factor.contiguous()
-        d_mu, d_log_sigma2 = registered().gradient(factor, _argument(mu), _argument(log_sigma2))
+        inputs = _factor(grad_output), _argument(mu), _argument(log_sigma2)
+        d_mu, d_log_sigma2 = registered().gradient(*inputs)
         return d_mu, d_log_sigma2
 
 
@@ -107,13 +116,14 @@ def _argument(x: Tensor) -> Tensor:
     return x.as_strided((), ()) if x.ndim and is_number(x) else x
 
 
+def _factor(grad_output: Tensor) -> Tensor:
+    factor = _argument(grad_output)
+    return factor.contiguous() if factor.ndim else factor
+
+
 def _like(mu: Tensor, log_sigma2: Tensor) -> Tensor:
     like = mu if mu.ndim else log_sigma2
     return like.new_empty(like.shape)
-
-
-def _value(mu: Tensor, log_sigma2: Tensor) -> Tensor:
-    return _like(mu, log_sigma2)
 
 
 def _value_sum(mu: Tensor, log_sigma2: Tensor) -> Tensor:

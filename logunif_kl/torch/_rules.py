@@ -104,6 +104,8 @@ class _OfLogAlpha(_Computed):
         if transformed() or grads[0] is None:
             return super().products(members, grads, tensors, kept, needed)
         (grad,), (x,), ((order,),) = grads, tensors, members
+        if order == 0 and not may_be_differentiated(grad):
+            return (_backends.choose(grad, x).gradient_of_log_alpha(grad, x),)
         return ((grad * of_log_alpha(working(x), order + 1)).to(x.dtype),)
 
     def __call__(self, orders: Orders, *tensors: Tensor) -> Tensor:

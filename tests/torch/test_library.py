@@ -220,8 +220,11 @@ def libtorch(extension):
     stubs = Libtorch()
     extension.connect(stubs.addresses(extension.shims), c.kernels, capsule(LOOKING))
     extension.register_operators()
-    assert set(stubs.operators) == {"value", "value_sum", "gradient"}
+    assert list(stubs.operators) == OPERATORS
     return stubs
+
+
+OPERATORS = ["value", "value_sum", "gradient", "log_alpha_gradient"]
 
 
 def arguments(n, number):
@@ -243,7 +246,15 @@ def expected(given):
 SIZES = [0, 1, 5, 1023, 1024, 1025, BLOCK, BLOCK + 1, 3 * BLOCK + 77]
 by_size = pytest.mark.parametrize("n", SIZES)
 by_number = pytest.mark.parametrize("number", [None, "factor", "mu", "log_sigma2"])
-by_name = pytest.mark.parametrize("name", ["value", "value_sum", "gradient"])
+by_operator = pytest.mark.parametrize("name", OPERATORS)
+by_name = pytest.mark.parametrize("name", OPERATORS[:3])
+
+
+def taken(name):
+    """The arguments of one operator: no number, 100 elements."""
+    factor, mu, log_sigma2 = arguments(100, None)
+    every = {"gradient": [factor, mu, log_sigma2], "log_alpha_gradient": [factor, log_sigma2]}
+    return every.get(name, [mu, log_sigma2])
 
 
 @by_size
@@ -257,6 +268,10 @@ def test_operators(libtorch, n, number):
     (got,) = libtorch.call("value_sum", mu, log_sigma2)
     assert got.shape == ()
     assert abs(got.item() - total) <= 2.0**-23 * abs(total)
+    if number != "log_sigma2":
+        (got,) = libtorch.call("log_alpha_gradient", *given[::2])
+        one = np.ones_like(log_sigma2)
+        np.testing.assert_array_equal(got, expected([given[0], one, log_sigma2])[1][1])
     # Threads are asked for only where there is work for more than one.
     assert bool(libtorch.ranges) == (n > BLOCK)
     assert not libtorch.said
@@ -325,11 +340,11 @@ WRONG_TENSORS = {
 }
 
 
-@by_name
+@by_operator
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_refused(libtorch, name, wrong):
     change, said = WRONG[wrong]
-    given = arguments(100, None)[0 if name == "gradient" else 1 :]
+    given = taken(name)
     for i in range(len(given)):
         changed = [change(x) if i == j else x for j, x in enumerate(given)]
         assert libtorch.call(name, *changed) is None
@@ -341,7 +356,7 @@ def test_what_is_refused(libtorch, name, wrong):
 def test_what_functions_of_tensors_refuse(libtorch, extension, name, wrong):
     """Every argument and every result is looked at, and nothing is written."""
     change, error = WRONG_TENSORS[wrong]
-    inputs = arguments(100, None)[0 if name == "gradient" else 1 :]
+    inputs = taken(name)
     results = [np.zeros(() if name == "value_sum" else 100, np.float32) for _ in inputs[1:]]
     given = [*inputs, *results]
     for i in range(len(given)):
@@ -356,7 +371,7 @@ def test_what_functions_of_tensors_refuse(libtorch, extension, name, wrong):
 @by_name
 def test_results_that_are_refused(libtorch, extension, name):
     """A sum of one dimension, and a result whose elements are one number in memory."""
-    inputs = [Memory(x) for x in arguments(100, None)[0 if name == "gradient" else 1 :]]
+    inputs = list(map(Memory, taken(name)))
     bad = np.zeros(1 if name == "value_sum" else (), np.float32)
     spread = np.broadcast_to(np.zeros((), np.float32), 1 if name == "value_sum" else 100)
     good = [Memory(np.zeros(100, np.float32)) for _ in inputs[2:]]
@@ -366,7 +381,7 @@ def test_results_that_are_refused(libtorch, extension, name):
                 getattr(extension, name)(*inputs, *results)
 
 
-@by_name
+@by_operator
 @pytest.mark.parametrize(
     ("state", "said"),
     [
@@ -379,7 +394,7 @@ def test_results_that_are_refused(libtorch, extension, name):
 )
 def test_what_libtorch_lacks(libtorch, name, state, said):
     vars(libtorch).update(state)
-    found = libtorch.call(name, *arguments(100, None)[0 if name == "gradient" else 1 :])
+    found = libtorch.call(name, *taken(name))
     if state == {"memory": 1} and name != "gradient":
         assert found is not None
     else:

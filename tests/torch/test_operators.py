@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec:FutureWarning"),
 ]
 N = 40_000
-by_operator = pytest.mark.parametrize("name", ["value", "value_sum", "gradient"])
+OPERATORS = ["value", "value_sum", "gradient", "log_alpha_gradient"]
 
 
 def leaves(n=N):
@@ -77,6 +77,15 @@ class TestGraphs:
         found = both(torch.compile(function, fullgraph=True, backend=graphs), arguments)
         assert graphs.operators() == [[forward], ["gradient"]]
         compare(found, both(function, arguments))
+
+    @pytest.mark.parametrize(("reduction", "forward"), [("sum", ["value_sum"]), ("none", [])])
+    @pytest.mark.parametrize("name", ["kl", "neg_kl"])
+    def test_of_log_alpha(self, name, reduction, forward):
+        graphs, x = Graphs(), torch.linspace(-90, 90, N).requires_grad_()
+        function = partial(getattr(lt, name), reduction=reduction)
+        found = both(torch.compile(function, fullgraph=True, backend=graphs), (x,))
+        assert graphs.operators() == [forward, ["log_alpha_gradient"]]
+        compare(found, both(function, (x,)))
 
     @pytest.mark.parametrize(
         ("n", "dtype", "row"),
@@ -220,7 +229,7 @@ class TestOperators:
     def arguments(self, name, n=100):
         return [torch.linspace(-1, 1, n), *weights(n)][0 if name == "gradient" else 1 :]
 
-    @by_operator
+    @pytest.mark.parametrize("name", OPERATORS)
     def test_opcheck(self, name):
         operator = getattr(_operators.registered(), name).default
         plain = self.arguments(name)
@@ -229,7 +238,7 @@ class TestOperators:
             with_a_number = [torch.tensor(0.5) if i == j else x for j, x in enumerate(plain)]
             torch.library.opcheck(operator, tuple(with_a_number))
 
-    @by_operator
+    @pytest.mark.parametrize("name", OPERATORS[:3])
     @pytest.mark.parametrize("n", [0, 1, 5, 1023, 1024, 1025, 100_001])
     def test_it_is_the_eager_kernel(self, name, n):
         both = _operators.registered(), CpuFloat32()

@@ -34,7 +34,7 @@ EXACT = dict.fromkeys(("value", "value_sum", "with_gradients", "sum_with_gradien
 ENTRIES = {
     "exact": (EXACT | {"of_log_alpha": 1, "sum_of_log_alpha": 1}, [*FLOAT32, torch.float64]),
     "float32": ({"value": 2, "value_sum": 2, "gradient": 3}, FLOAT32),
-    "operator": ({"value": 2, "value_sum": 2, "gradient": 3}, FLOAT32),
+    "operator": ({"value": 2, "value_sum": 2, "gradient": 3, "log_alpha_gradient": 2}, FLOAT32),
     "Triton": ({"value": 2, "value_sum": 2, "gradient": 3, "unary": 1}, FLOAT32),
 }
 each_entry = pytest.mark.parametrize(
@@ -222,7 +222,7 @@ C = {
     "buffer->data": {"jax/c/ffi.c array"},
     "kernels->": {
         *(f"torch/c/work.h {name}_range" for name in ("value", "gradient", "sum")),
-        "jax/c/ffi.c compute",
+        *("jax/c/ffi.c compute", "jax/c/ffi.c compute_of_log_alpha"),
     },
 }
 NOWHERE = ("data_ptr", "const_data_ptr", "unsafe_buffer_pointer", "from_address", "cffi", "cupy")

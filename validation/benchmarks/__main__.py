@@ -38,6 +38,10 @@ BENCHMARKS: dict[str, tuple[str, tuple[tuple[str, Any, str], ...]]] = {
             SEED,
         ),
     ),
+    "log_alpha": (
+        "KL as a function of log alpha and its gradient, compiled by PyTorch and JAX",
+        (("size", SIZES[:6], "elements, one size or several"), ("rounds", 15, "rounds"), SEED),
+    ),
     "training": (
         "the steps of an ordinary run in PyTorch",
         (

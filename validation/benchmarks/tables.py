@@ -146,6 +146,20 @@ def magnitudes(results: Record) -> str:
     return f"{shown}\n\nThe target is <= 2, and the aim <= 1.3."
 
 
+def log_alpha(results: Record) -> str:
+    """Tabulate the times of KL as a function of log alpha, and the ratios, by size."""
+    cells = []
+    for row in results["rows"]:
+        times = row["nanoseconds_an_element"].values()
+        found = [f"{time['median']:.2f}" for time in times]
+        cells.append(
+            [row["framework"], f"{row['size']:,}", *found, f"{row['ratio']['median']:.2f}"]
+        )
+    names = list(results["rows"][0]["nanoseconds_an_element"])
+    header = ["compiled by", "elements", *(f"{name}, ns an element" for name in names)]
+    return f"{processor(results)}, {threads(results)}\n\n" + table([*header, "ratio"], cells)
+
+
 def run(results: Record) -> str:
     cells = []
     parts = {"step": "the whole step", "penalty": "the penalty", "optimizer": "Adam"}
@@ -190,6 +204,7 @@ SHOWN: dict[str, Callable[..., str]] = {
     "jax": training,
     "sizes": sizes,
     "magnitudes": magnitudes,
+    "log_alpha": log_alpha,
     "training": run,
     "layers": layers,
 }

@@ -244,6 +244,7 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "layers": (speed.layers, ("bench/bench_layers",)),
     "magnitudes": (speed.magnitudes, ("bench/bench_magnitudes",)),
     "coverage": (monte_carlo, ("monte_carlo/monte_carlo",)),
+    "log_alpha": (speed.log_alpha, ("bench/bench_log_alpha",)),
     "run": (speed.run, ("bench/bench_training",)),
     "sizes": (speed.sizes, ("bench/bench_sizes",)),
     "training": (speed.training, ("bench/bench_torch", "bench/bench_jax", "bench/bench_cuda")),
@@ -252,7 +253,7 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 
 
 # A section in this list shows the existing files, and is empty if there are none.
-WHERE_MEASURED = ("frameworks", "layers", "magnitudes", "run", "sizes", "training")
+WHERE_MEASURED = ("frameworks", "layers", "log_alpha", "magnitudes", "run", "sizes", "training")
 
 
 def section(name: str) -> str:

@@ -1,9 +1,9 @@
 /* The float32 kernels of `_numpy/c` as custom calls of XLA on the CPU.
  *
- * `logunif_kl.jax._ffi` has a capsule of each handler for `jax.ffi.register_ffi_target`. The
- * arguments are mu and log_sigma2, with the attribute `sign`. The name of a handler says what it
- * computes. All arrays are dense float32 arrays of one size. XLA's pool of threads shares the
- * work. */
+ * `logunif_kl.jax._ffi` has a capsule of each handler for `jax.ffi.register_ffi_target`. The name of
+ * a handler says what it computes. The arguments are mu and log_sigma2, or log_alpha alone, with the
+ * attribute `sign`. All arrays are dense float32 arrays of one size. XLA's pool of threads shares
+ * the work. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -35,15 +35,49 @@ typedef enum { VALUE, GRADIENT, VALUE_AND_GRADIENT } kind;
 
 typedef struct {
     kind kind;
+    int number; /* of arguments */
     float sign;
     const float *arguments[2];
     float *results[3];
     ptrdiff_t size;
 } work;
 
+/* Elements of log_alpha in one call of a kernel: its arrays stay in the cache of the first level. */
+enum { PIECE = 1024 };
+
+/* -KL is a function of log_alpha = log_sigma2 - log mu^2, so compute that of mu = 1. */
+static void
+compute_of_log_alpha(const work *w, ptrdiff_t start, ptrdiff_t n)
+{
+    float mu[PIECE], d_mu[PIECE];
+    for (int i = 0; i < PIECE; i++)
+        mu[i] = 1.0f;
+    for (ptrdiff_t end = start + n; start < end; start += PIECE) {
+        ptrdiff_t size = end - start < PIECE ? end - start : PIECE;
+        const float *log_alpha = w->arguments[0] + start;
+        float *first = w->results[0] + start;
+        switch (w->kind) {
+        case VALUE:
+            kernels->value(w->sign, mu, log_alpha, first, size);
+            break;
+        case GRADIENT:
+            kernels->gradient(&w->sign, 0, mu, log_alpha, d_mu, first, size);
+            break;
+        case VALUE_AND_GRADIENT:
+            kernels->value_and_gradient(w->sign, mu, log_alpha, first, d_mu,
+                                        w->results[1] + start, size);
+            break;
+        }
+    }
+}
+
 static void
 compute(const work *w, ptrdiff_t start, ptrdiff_t n)
 {
+    if (w->number == 1) {
+        compute_of_log_alpha(w, start, n);
+        return;
+    }
     const float *mu = w->arguments[0] + start, *log_sigma2 = w->arguments[1] + start;
     float *first = w->results[0] + start;
     switch (w->kind) {
@@ -230,20 +264,20 @@ sign_of(const lk_xla_attributes *of)
 }
 
 static lk_xla_error *
-call(lk_xla_frame *frame, kind kind, int64_t results)
+call(lk_xla_frame *frame, kind kind, int number, int64_t results)
 {
     if (answered(frame))
         return NULL;
     if (frame->stage != LK_XLA_EXECUTE)
         return NULL;
-    if (frame->arguments.size != 2 || frame->results.size != results)
-        return refuse(frame, "logunif_kl: mu and log_sigma2 must be given, and room for what is "
-                             "computed, but other numbers of arrays were given");
-    work w = {kind, sign_of(&frame->attributes), {NULL}, {NULL}, -1};
+    if (frame->arguments.size != number || frame->results.size != results)
+        return refuse(frame, "logunif_kl: mu and log_sigma2, or log_alpha, must be given, and room "
+                             "for what is computed, but other numbers of arrays were given");
+    work w = {kind, number, sign_of(&frame->attributes), {NULL}, {NULL}, -1};
     if (w.sign == 0.0f)
         return refuse(frame, "logunif_kl: one attribute must be given, sign, of float32 and not 0");
     int fine = 1;
-    for (int64_t i = 0; i < 2; i++)
+    for (int64_t i = 0; i < number; i++)
         fine &= (w.arguments[i] = array(&frame->arguments, i, &w.size)) != NULL;
     for (int64_t i = 0; i < results; i++)
         fine &= (w.results[i] = array(&frame->results, i, &w.size)) != NULL;
@@ -254,23 +288,17 @@ call(lk_xla_frame *frame, kind kind, int64_t results)
     return NULL;
 }
 
-static lk_xla_error *
-value(lk_xla_frame *frame)
-{
-    return call(frame, VALUE, 1);
-}
-
-static lk_xla_error *
-gradient(lk_xla_frame *frame)
-{
-    return call(frame, GRADIENT, 2);
-}
-
-static lk_xla_error *
-value_and_gradient(lk_xla_frame *frame)
-{
-    return call(frame, VALUE_AND_GRADIENT, 3);
-}
+#define HANDLER(name, kind, number, results)  \
+    static lk_xla_error *name(lk_xla_frame *frame) \
+    {                                              \
+        return call(frame, kind, number, results); \
+    }
+HANDLER(value, VALUE, 2, 1)
+HANDLER(gradient, GRADIENT, 2, 2)
+HANDLER(value_and_gradient, VALUE_AND_GRADIENT, 2, 3)
+HANDLER(log_alpha_value, VALUE, 1, 1)
+HANDLER(log_alpha_gradient, GRADIENT, 1, 1)
+HANDLER(log_alpha_value_and_gradient, VALUE_AND_GRADIENT, 1, 2)
 
 /* ---- the module ---------------------------------------------------------------------------- */
 
@@ -293,9 +321,9 @@ fill(PyObject *module)
     Py_XDECREF(others);
     kernels = capsule ? PyCapsule_GetPointer(capsule, LK_FLOAT32_CAPSULE) : NULL;
     Py_XDECREF(capsule);
-    if (kernels == NULL || add(module, "value", value) < 0 ||
-        add(module, "gradient", gradient) < 0 ||
-        add(module, "value_and_gradient", value_and_gradient) < 0)
+#define ADD(name) add(module, #name, name) < 0
+    if (kernels == NULL || ADD(value) || ADD(gradient) || ADD(value_and_gradient) ||
+        ADD(log_alpha_value) || ADD(log_alpha_gradient) || ADD(log_alpha_value_and_gradient))
         return -1;
     return PyModule_AddIntConstant(module, "chunk", CHUNK);
 }

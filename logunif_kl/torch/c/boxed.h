@@ -201,4 +201,27 @@ boxed_gradient(Value *stack, uint64_t arguments, uint64_t results)
     finish(stack, 3, made, 2, wrong);
 }
 
+/* log_alpha_gradient(Tensor factor, Tensor log_alpha) -> Tensor: of N(1, alpha). */
+static void
+boxed_log_alpha_gradient(Value *stack, uint64_t arguments, uint64_t results)
+{
+    static const float one = 1.0f;
+    Looked looked[2];
+    const Looked *like;
+    Tensor made = NULL;
+    Work work = {0};
+    const char *wrong = look_at_all(stack, 2, looked, &like);
+    (void)arguments, (void)results;
+    if (wrong == NULL && make(like->dim, like->sizes, &made, &work.second) < 0)
+        wrong = NO_MEMORY;
+    if (wrong == NULL) {
+        work.factor = looked[0].argument;
+        work.mu = (Argument){&one, 1};
+        work.log_sigma2 = looked[1].argument;
+        work.n = like->n;
+        run_gradient(&work);
+    }
+    finish(stack, 2, &made, 1, wrong);
+}
+
 #endif

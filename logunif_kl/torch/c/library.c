@@ -69,7 +69,8 @@ register_operators(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     if (torch.aoti_torch_library_init_impl("logunif_kl", "CPU", __FILE__, __LINE__, &library) ||
         torch.aoti_torch_library_impl(library, "value", boxed_value) ||
         torch.aoti_torch_library_impl(library, "value_sum", boxed_value_sum) ||
-        torch.aoti_torch_library_impl(library, "gradient", boxed_gradient)) {
+        torch.aoti_torch_library_impl(library, "gradient", boxed_gradient) ||
+        torch.aoti_torch_library_impl(library, "log_alpha_gradient", boxed_log_alpha_gradient)) {
         PyErr_SetString(PyExc_RuntimeError, "PyTorch refused the kernels of an operator");
         return NULL;
     }

@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
     Argument factor, mu, log_sigma2;
     int64_t n;
-    float *first, *second; /* the results */
+    float *first, *second; /* the results; for the gradient, `first` may be NULL */
     double *sums;
 } Work;
 
@@ -75,16 +75,17 @@ static void
 gradient_range(int64_t begin, int64_t end, void *context)
 {
     const Work *work = context;
-    float mu[PIECE], log_sigma2[PIECE];
+    float mu[PIECE], log_sigma2[PIECE], unused[PIECE];
     int each = !work->factor.number;
-    int whole = !work->mu.number && !work->log_sigma2.number;
+    int whole = !work->mu.number && !work->log_sigma2.number && work->first != NULL;
     int64_t step = whole ? end - begin : least(PIECE, end - begin);
     fill(mu, work->mu, step);
     fill(log_sigma2, work->log_sigma2, step);
     for (int64_t start = begin; start < end; start += step)
         kernels->gradient(work->factor.data + (each ? start : 0), each,
                           at(work->mu, mu, start), at(work->log_sigma2, log_sigma2, start),
-                          work->first + start, work->second + start,
+                          work->first != NULL ? work->first + start : unused,
+                          work->second + start,
                           (ptrdiff_t)least(step, end - start));
 }
 
