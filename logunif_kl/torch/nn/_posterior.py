@@ -58,12 +58,12 @@ def broadcastable(
 
 
 def single(x: Tensor) -> Tensor:
-    """Convert half types to float32, because sums over many weights overflow or stall in them."""
+    """Convert half types to float32, in which sums over many weights do not overflow or stall."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
-    """Return the variances alpha theta^2 of the multiplicative posterior."""
+    """Return the variances alpha mean^2 of the multiplicative posterior."""
     deviations = wide(mean) * (0.5 * wide(clamped(log_alpha))).exp()
     return deviations * deviations
 
@@ -71,7 +71,7 @@ def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
 def kept(mask: Tensor, units: dict[str, int], scales: int | None) -> Tensor:
     """Count the weights that a mask keeps or, given `scales`, the input scales with a kept weight.
 
-    `scales` is the number of all scales. The counts are float64, which is exact for any layer.
+    `scales` is the number of all scales. The counts are float64, which counts any layer exactly.
     """
     mask = mask.double()
     if scales is None:

@@ -1,4 +1,4 @@
-"""Mean, variance, entropy and mutual information of a prediction, from samples of the output."""
+"""Compute the mean, variance, entropy and mutual information of a prediction from samples."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -86,7 +86,7 @@ def prediction(
     mean, variance, of_samples = (_joined(parts) for parts in zip(*moments, strict=True))
     if likelihood == "normal":
         log_sigma2 = _log_sigma2(log_sigma2, mean)
-        # Use logarithms, because sigma^2 may overflow its type.
+        # Use logarithms, because sigma^2 may overflow its dtype.
         log_variance = variance.log()
         entropy = 0.5 * (
             math.log(2.0 * math.pi * math.e) + torch.logaddexp(log_variance, log_sigma2)
@@ -109,7 +109,7 @@ def _joined(parts: tuple[Tensor, ...]) -> Tensor:
 
 
 def check_output(likelihood: str, output: Any) -> Tensor:
-    """Return the output of a model if it fits the likelihood."""
+    """Return the output of a model if it fits the likelihood, otherwise raise an error."""
     if isinstance(output, Moments):
         raise TypeError(
             "the model returned Moments, which have no samples: pass the model that VBP wraps, "

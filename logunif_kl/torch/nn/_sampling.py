@@ -91,7 +91,7 @@ def _count(modules: list[StochasticModule], step: int) -> None:
 
 
 _fast_path: list[bool] = []
-"""The setting of the fast path when each open context began, in all threads."""
+"""The settings of the fast path, saved when each context that is still open began."""
 
 
 @contextmanager
