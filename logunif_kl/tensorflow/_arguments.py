@@ -1,4 +1,4 @@
-"""Parse the arguments of a public function, call it, and add the constant and reduce."""
+"""Parse the arguments of a public function, call it, add the constant and reduce the result."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _namespace = SimpleNamespace(
 
 
 def converted(arithmetic: Callable[..., Any], **given: Any) -> Tensor:
-    """Compute a conversion of `logunif_kl.log_alpha`, a function of a namespace and arguments."""
+    """Compute ``arithmetic(namespace, ...)``, a conversion of `logunif_kl.log_alpha`."""
     return evaluate(partial(arithmetic, _namespace), **given)
 
 

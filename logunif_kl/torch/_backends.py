@@ -87,8 +87,8 @@ def choose(*tensors: Tensor) -> Composite:
 def choose_early(*tensors: Tensor) -> Composite | None:
     """Choose the backend before the autograd Function runs, or return None to let it choose.
 
-    The Function's forward must choose under a transform of `torch.func`, or for a tensor that has
-    escaped from a transform, because it then gets other tensors than its caller had.
+    Under a transform of `torch.func`, and for a tensor that has escaped from one, let the forward
+    choose, because it does not get the tensors that its caller has.
     """
     if transformed():
         return None

@@ -94,7 +94,7 @@ def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...])
 
 
 def sum_of(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> Tensor:
-    """Run the ufunc as `run` does, and return the sum of its first output (at least float32)."""
+    """Run the ufunc as `run` does, and sum its first output, in float32 for the half types."""
     return _added(_threaded(_job(ufunc, inputs, outs, True), inputs[0].numel()), inputs[0].dtype)
 
 

@@ -1,8 +1,8 @@
 """The sum of -KL over the tensors of a whole model, in one autograd node.
 
-The overhead of a call of `neg_kl`, and again of its backward, is as long as a kernel takes for a
-thousand weights. Concatenating the tensors would copy them and their gradients. Instead, one
-autograd Function runs a kernel on each tensor, and saves only the tensors.
+A call of `neg_kl` has an overhead, which equals a kernel's time for a thousand weights. So has its
+backward. Concatenating the tensors would copy them and their gradients. Instead, one autograd
+Function runs a kernel on each tensor, and saves only the tensors.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any

@@ -27,7 +27,7 @@ VALUE_AND_SLOPES = Members([*VALUE, *SLOPES])
 
 
 def of_log_alpha(x: Tensor, order: int = 0, summed: bool = False, negated: bool = False) -> Tensor:
-    """Compute -KL or a derivative at log_alpha = x, in the dtype of x (a sum: at least float32)."""
+    """Compute -KL or a derivative at log_alpha = x, in its dtype. A sum is float32 or float64."""
     backend = _backends.choose_early(x)
     if backend is None or not backend.plain:
         apply = Derivatives.apply

@@ -1,7 +1,7 @@
 """The Triton kernels, which load blocks of elements, compute, and store the results.
 
-Elements are counted from the start of dense memory, and each program takes one block. The
-arithmetic is in float32 for every dtype in memory. UPSTREAM, MU and LOG_SIGMA2 are the steps of the
+Elements are counted from the start of dense memory. Each program takes one block, or several for a
+sum. The arithmetic is in float32 for every dtype. UPSTREAM, MU and LOG_SIGMA2 are the steps of the
 arguments in memory: 0 for one number that stands for all elements, and 1 otherwise.
 """
 

@@ -55,7 +55,7 @@ def whole_number(name: str, value: Any, instead: str = "an int") -> int:
 
 
 def check_real(name: str, given: Any, instead: str) -> None:
-    """Raise if an argument is not a real tensor. `instead` ends the message: what to pass."""
+    """Raise if an argument is not a real tensor. `instead` is the advice at the message's end."""
     if not isinstance(given, Tensor):
         raise TypeError(
             f"{name} must be a torch.Tensor, but {type_name(given)} was given: {to_tensor(given)}"

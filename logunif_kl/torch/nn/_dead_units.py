@@ -115,7 +115,7 @@ def _keep(link: Link, weights: Weights, kept: Tensor) -> None:
 
 
 def _keeps_constants(link: Link) -> bool:
-    """Whether a constant channel of the first layer adds one number to all second outputs."""
+    """Whether a constant channel of the first layer adds a constant to channels of the second."""
     if any(
         type(module) in _AVERAGES
         and (

@@ -80,7 +80,7 @@ class VariationalLayer(StochasticModule):
         self._make_log_variance()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Check an option that is assigned later, and refuse to change one of the fixed options."""
+        """Check a value that is assigned to an option, and refuse to change the fixed options."""
         if name in DEFAULTS:
             value = option(name, value, self.posterior)
             if name in FIXED:
@@ -118,7 +118,7 @@ class VariationalLayer(StochasticModule):
             self._log_variance.fill_(self.initial)
 
     def reset_parameters(self) -> None:
-        """Initialise the means and the bias as torch does, and log sigma^2 or log alpha."""
+        """Set the means and the bias as torch does, and log sigma^2 or log alpha to `initial`."""
         super().reset_parameters()  # type: ignore[misc]
         # torch's __init__ calls this before the second parameter exists.
         if self._log_variance_name in self._parameters:
@@ -305,7 +305,7 @@ class VariationalLayer(StochasticModule):
         return self._bounded().expand(self.weight.shape)
 
     def extra_repr(self) -> str:
-        """Show the arguments of torch's layer, the posterior, and options other than defaults."""
+        """Show the arguments of torch's layer, the posterior, and options that are not defaults."""
         found = [super().extra_repr(), f"posterior={self.posterior!r}"]
         for name in ("sharing", "noise", "estimator", "max_log_alpha", "penalty"):
             value = getattr(self, name)

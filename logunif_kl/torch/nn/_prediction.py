@@ -32,7 +32,7 @@ class Prediction(NamedTuple):
         The entropy of the predictive distribution, in nats. For ``"normal"`` it is the entropy of
         the normal distribution with the same variance.
     mutual_information : Tensor
-        Of the class and the weights, in nats: `entropy` minus the mean entropy of the samples.
+        `entropy` minus the samples' mean entropy: of the class and the weights, in nats.
     samples : int
         The number of samples.
     """

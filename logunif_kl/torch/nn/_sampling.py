@@ -102,7 +102,7 @@ def without_fast_path() -> Iterator[None]:
     """
     mha = torch.backends.mha
     if torch.compiler.is_compiling():
-        # A compiler refuses to trace the setting.
+        # A compiler refuses to trace a call that sets the fast path.
         yield
         return
     with _lock:

@@ -22,7 +22,7 @@ BACKENDS = ("torch", "scipy")
 class SparseLayer(torch.nn.Module):
     """The base class of the layers that `to_sparse` makes, with weights in compressed sparse rows.
 
-    Their weights are buffers, not parameters.
+    The weights are buffers, not parameters.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class SparseLayer(torch.nn.Module):
     def _matrix(
         self, starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]
     ) -> Any:
-        """Make a matrix that the backend can multiply."""
+        """Make a sparse matrix of the backend (torch or SciPy) from rows, columns and values."""
         make = _of_scipy if self.backend == "scipy" else _of_torch
         return make(starts.int(), columns.int(), values.to(_wide(values.dtype)), size)
 
