@@ -10,7 +10,7 @@ from typing import Any
 from .._errors import real_number
 
 THRESHOLD = 3.0
-"""From Molchanov et al. (2017), section 5: a dropout rate alpha/(1 + alpha) of 95 %."""
+"""The log alpha of a dropout rate alpha/(1 + alpha) of 95 % (Molchanov et al. 2017, section 5)."""
 
 SILENT = -1e4
 """log sigma^2 of a pruned weight. Its exponential, the variance, is 0 in every dtype.
@@ -28,7 +28,7 @@ class Sparsity:
     kept, weights : int
         The number of kept weights and of all weights. Biases do not count.
     layers : dict of str to Sparsity
-        The counts of each layer, by its name. Empty in the counts of a single layer.
+        The counts of each layer, by its name. The counts of a single layer have an empty dict.
 
     Examples
     --------

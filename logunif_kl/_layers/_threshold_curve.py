@@ -55,7 +55,7 @@ class ThresholdCurve:
         return aligned(rows)
 
     def choose(self, tolerance: float = 0.0) -> float:
-        """Return the threshold that keeps the fewest weights, with a loss close to the smallest.
+        """Return the threshold that keeps the fewest weights at a loss close to the smallest loss.
 
         Parameters
         ----------
@@ -65,8 +65,8 @@ class ThresholdCurve:
         Returns
         -------
         float
-            Of several thresholds that keep the same number of weights, the one with the smallest
-            loss. If the losses are equal too, the largest threshold.
+            If several thresholds keep equally few weights, the one with the smallest loss. If their
+            losses are equal too, the largest of these thresholds.
 
         Raises
         ------
@@ -135,7 +135,7 @@ class ThresholdCurve:
 
 
 def check_thresholds(thresholds: Any) -> tuple[float, ...]:
-    """Return the distinct thresholds in ascending order, or by default numbers from -4 to 8."""
+    """Return the distinct thresholds in ascending order. For None, return numbers from -4 to 8."""
     if thresholds is None:
         return tuple(0.5 * step for step in range(-8, 17))
     if isinstance(thresholds, str) or not isinstance(thresholds, Iterable):

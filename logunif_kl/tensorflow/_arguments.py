@@ -1,4 +1,4 @@
-"""The steps of every function: parse the arguments, compute, add the constant, reduce."""
+"""Parse the arguments of a public function, call it, add the constant and reduce the result."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def arguments(**given: Any) -> Arguments:
     """Convert the arguments as TensorFlow's functions do, and broadcast them.
 
     Raise TypeError if an argument does not hold real floating-point numbers, if two tensors differ
-    in type, or if one is of another framework, which would lose its derivative. Raise ValueError if
-    the shapes do not broadcast.
+    in dtype, or if an argument is a tensor of another framework, because its gradient would be
+    lost. Raise ValueError if the shapes do not broadcast.
     """
     given = {name: unwrapped(name, value) for name, value in given.items()}
     if len(given) > 1 and any(map(_foreign, given.values())):
@@ -55,7 +55,7 @@ def arguments(**given: Any) -> Arguments:
 def evaluate(
     function: Callable[..., Tensor], constant: float = 0.0, reduction: str = "none", **given: Any
 ) -> Tensor:
-    """Compute a function of the arguments. Error messages use the names of the arguments."""
+    """Compute a function of the arguments. Error messages name an argument by its keyword."""
     _errors.check_reduction(reduction)
     tensors, dtype = arguments(**given)
     return _finished(function(*tensors), constant, reduction, dtype)
@@ -75,7 +75,7 @@ _namespace = SimpleNamespace(
 
 
 def converted(arithmetic: Callable[..., Any], **given: Any) -> Tensor:
-    """Compute a conversion of `logunif_kl.log_alpha` from its arithmetic."""
+    """Compute ``arithmetic(namespace, ...)``, a conversion of `logunif_kl.log_alpha`."""
     return evaluate(partial(arithmetic, _namespace), **given)
 
 
@@ -94,15 +94,15 @@ def _dense(name: str, value: Any) -> Tensor:
             f"{name} must be a dense tensor, but a {type(value).__name__} was given: its "
             "missing elements would have a divergence too; convert it to a dense tensor"
         )
-    # tf.identity reads a variable, so that a tape watches it. It also brings a captured tensor into
-    # the graph, as tf.custom_gradient requires.
+    # tf.identity reads a variable, so that a gradient tape watches the variable. It also brings a
+    # tensor of an outer graph into this graph, as tf.custom_gradient requires.
     tensor = tf.identity(value)
     _check(name, "a tensor", tensor.dtype)
     return tensor
 
 
 def _converted(name: str, value: Any, dtype: Any) -> Tensor:
-    """Convert a number or an array to a tensor of this dtype, or of its own dtype if None."""
+    """Convert a number or an array to a tensor of `dtype`, or of its own dtype if that is None."""
     if type(value) is int:
         value = _errors.as_float(name, value)
     own = None if _foreign(value) else _dtype_in_tensorflow(value)
@@ -133,7 +133,7 @@ def _foreign_type(kind: type) -> bool:
 
 
 def _dtype_in_tensorflow(value: Any) -> Any:
-    """Return the type that TensorFlow would choose, or None if the value holds no numbers."""
+    """Return the dtype that TensorFlow gives to a value, or None if it does not hold numbers."""
     try:
         dtype = tf.as_dtype(np.asarray(value).dtype)
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""Custom gradients, which make the derivative of each function a call for the next order.
+"""Custom gradients: the gradient of each derivative of -KL calls the next derivative.
 
-Arguments are float32 or float64 tensors of one shape. TensorFlow never differentiates the
-arithmetic itself, so without the custom gradients there would be no derivative.
+The functions take float32 or float64 tensors of one shape. `_cut` keeps TensorFlow from
+differentiating the arithmetic itself, so all derivatives come from the custom gradients.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Namespace:
 
     @staticmethod
     def clip(x: Tensor, low: float, high: float | None) -> Tensor:
-        """Limit x to an interval, whose upper end may be None."""
+        """Limit x to the interval from `low` to `high`, or to `low` and above if `high` is None."""
         x = tf.maximum(x, low)
         return x if high is None else tf.minimum(x, high)
 
@@ -37,7 +37,7 @@ class Namespace:
     def below(x: Tensor, u: Tensor, bound: float) -> Tensor:
         """Return x where u is below the bound, and 1 elsewhere.
 
-        So `tf.debugging.enable_check_numerics` sees infinities only in results.
+        The 1 keeps `tf.debugging.enable_check_numerics` from reporting an intermediate infinity.
         """
         return tf.where(u >= bound, tf.ones([], x.dtype), x)
 
@@ -79,7 +79,7 @@ class Namespace:
 
     @staticmethod
     def exp(x: Tensor) -> Tensor:
-        """Compute the exponential in float64, because errors in float32 would exceed 4 ulp."""
+        """Compute the exponential in float64, because TensorFlow's float32 errors exceed 4 ulp."""
         return tf.cast(tf.exp(tf.cast(x, tf.float64)), x.dtype)
 
     @staticmethod
@@ -89,7 +89,7 @@ class Namespace:
 
     @staticmethod
     def full_like(like: Tensor, value: float) -> Tensor:
-        """Make a scalar of the type of `like`. An array like `like` would need more memory."""
+        """Make a scalar of the dtype of `like`. A tensor of its shape would need more memory."""
         return tf.constant(value, like.dtype)
 
 
@@ -100,7 +100,7 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
 
     def rule(x: Tensor) -> tuple[Tensor, Callable[..., Any]]:
         def backward(upstream: Tensor) -> Tensor:
-            # TensorFlow may compute the gradient in another graph. tf.identity brings x into it.
+            # TensorFlow may call this in another graph. tf.identity brings x into that graph.
             return upstream * neg_kl_derivative(tf.identity(x), order + 1)
 
         return _arithmetic(_cut(x), order), backward
@@ -109,9 +109,9 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
 
 
 def _arithmetic(x: Tensor, order: int) -> Tensor:
-    # Near the zero a + b of the second derivative, the arithmetic computes x - a - b. Here a is the
-    # zero rounded to float32. The graph optimiser would reorder this to x - b - a, and lose the
-    # relative accuracy.
+    # The second derivative is 0 at a + b, where a is this zero rounded to float32. Near the zero,
+    # the arithmetic computes x - a - b. The graph optimiser would change this to x - b - a, which
+    # loses the relative accuracy in float32, so a graph computes in float64.
     if order == 2 and x.dtype == tf.float32 and not tf.executing_eagerly():
         return tf.cast(derivatives.neg_kl_derivative(_xp, tf.cast(x, tf.float64), order), x.dtype)
     return derivatives.neg_kl_derivative(_xp, x, order)
@@ -135,7 +135,7 @@ def neg_kl_normal_derivative(
 
         arguments = _cut(mu), _cut(log_sigma2)
         if mu_order + log_sigma2_order < 2:
-            # The results are the value and the derivatives in mu and in log_sigma2.
+            # The arithmetic returns a tuple: -KL, and its derivatives in mu and in log_sigma2.
             which = mu_order + 2 * log_sigma2_order
             return functions.neg_kl_normal(_xp, *arguments)[which], backward
         orders = mu_order, log_sigma2_order
@@ -147,8 +147,8 @@ def neg_kl_normal_derivative(
 def _cut(x: Tensor) -> Tensor:
     """Keep TensorFlow from differentiating the arithmetic.
 
-    In a graph, `tf.autodiff.ForwardAccumulator` ignores custom gradients. After `tf.stop_gradient`
-    it would return zeros. `PreventGradient` makes it raise an error instead.
+    In a graph, `tf.autodiff.ForwardAccumulator` ignores custom gradients. With `tf.stop_gradient`
+    it would return zeros, so `PreventGradient` makes it raise an error.
     """
     if tf.executing_eagerly():
         return tf.stop_gradient(x)

@@ -1,4 +1,4 @@
-"""The public functions for torch tensors: parse, compute, add the constant, reduce."""
+"""The public functions for torch tensors. Each parses, computes, adds the constant and reduces."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -105,8 +105,8 @@ def neg_kl_normal(
     """Compute -KL(q || p) as `logunif_kl.neg_kl_normal` does: *maximise* it (ELBO sign).
 
     Like `neg_kl`, it can be differentiated any number of times. In float64, the forward pass
-    computes the gradients and keeps them for the backward pass. In the other types, if there is a
-    kernel for the device, only the arguments are kept and the backward pass computes the gradients.
+    computes the gradients and keeps them for the backward pass. In the other dtypes, if the device
+    has a kernel, the backward pass computes the gradients, and only the arguments are kept.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _vanishing_at(zero_at: Any) -> float:
 def _finished(
     result: Tensor, constant: float, reduction: str, argument: Tensor, dtype: torch.dtype
 ) -> Tensor:
-    """Take the mean, add the constant, then round to the type of the arguments."""
+    """Divide a sum by the count for a mean, add the constant, and round to `dtype`."""
     if reduction == "mean":
         result = result / argument.numel()
     if constant != 0.0:

@@ -31,7 +31,7 @@ _INTEGERS = (
 
 
 def one(value: Any, name: str = "log_alpha") -> Tensor:
-    """Convert the argument to a floating type, or raise TypeError."""
+    """Convert a tensor to a floating dtype. Raise TypeError if it is not a dense real tensor."""
     value = opened(name, value)
     if not isinstance(value, torch.Tensor):
         raise _no_tensor(name, value)
@@ -49,8 +49,8 @@ def two(
 ) -> tuple[Tensor, Tensor]:
     """Promote the arguments to one floating type and broadcast them.
 
-    Raise TypeError if neither is a tensor, or if one is neither a dense real tensor nor a number.
-    Raise RuntimeError if they are on different devices or do not broadcast.
+    Raise TypeError if neither argument is a tensor, or if either is not a dense real tensor or a
+    number. Raise RuntimeError if the tensors are on different devices or do not broadcast.
     """
     first, second = opened(names[0], first), opened(names[1], second)
     first_given, second_given = isinstance(first, torch.Tensor), isinstance(second, torch.Tensor)
@@ -122,7 +122,7 @@ def _broadcast(first: Tensor, second: Tensor, names: tuple[str, ...]) -> tuple[T
 
 
 def _kind(dtype: torch.dtype, device: str) -> torch.dtype:
-    """Return the floating type of the result for arguments of this type."""
+    """Return the floating dtype of the result for arguments of `dtype` on a type of device."""
     if dtype not in _FLOATING:
         return torch.get_default_dtype()
     if dtype in _HALF and torch.is_autocast_enabled(device):
@@ -212,7 +212,7 @@ def is_proxy(value: Any) -> bool:
 
 
 def to_tensor(value: Any) -> str:
-    """Say how to make a tensor of the given value."""
+    """Return the end of an error message, which says how to make a tensor of the value."""
     if is_proxy(value):
         return (
             "torch.fx.symbolic_trace cannot look into this package: use torch.export, or make the "

@@ -23,13 +23,13 @@ Tensor = torch.Tensor
 
 
 class _Plain(Composite):
-    """The composite for plain tensors that no kernel takes."""
+    """The composite backend for plain tensors (see `_internals.plain`) that no kernel takes."""
 
     plain = True
 
 
 class Triton(_Plain):
-    """The Triton kernels for float32 and the half types on a GPU."""
+    """The backend that calls the Triton kernels, for float32 and the half types on a GPU."""
 
     recomputes = True
 
@@ -72,7 +72,7 @@ _sharded = cache(_Sharded)
 
 
 def choose(*tensors: Tensor) -> Composite:
-    """Choose the backend for these tensors, all of one shape or 0-d."""
+    """Choose the backend for these tensors, which are 0-d or have one common shape."""
     if _cpu.takes(*tensors):
         return _CPU_FLOAT32 if _cpu_float32.available(tensors[-1]) else _CPU
     if _operators.takes(*tensors):
@@ -85,10 +85,10 @@ def choose(*tensors: Tensor) -> Composite:
 
 
 def choose_early(*tensors: Tensor) -> Composite | None:
-    """Choose the backend before the autograd Function, or return None to let its forward choose.
+    """Choose the backend before the autograd Function runs, or return None to let it choose.
 
-    Under a transform of `torch.func`, the forward gets other tensors than these. The same is true
-    for a tensor that has escaped from a transform.
+    Under a transform of `torch.func`, and for a tensor that has escaped from one, let the forward
+    choose, because it does not get the tensors that its caller has.
     """
     if transformed():
         return None

@@ -1,4 +1,4 @@
-"""The composite: the arithmetic of `logunif_kl._arithmetic` in torch operations, for any tensor.
+"""The composite backend: it computes `logunif_kl._arithmetic` in torch operations, for any tensor.
 
 Compilers and transforms see these operations one by one. Autograd never differentiates them,
 because `logunif_kl.torch._derivatives` has a formula for each derivative.
@@ -35,7 +35,7 @@ class Composite:
 
     @exportable
     def of_log_alpha(self, x: Tensor, order: int) -> Tensor:
-        """-KL at log_alpha = x, or its derivative of any order, in the type of x."""
+        """Return -KL at log_alpha = x, or its derivative of this order, in the dtype of x."""
         return derivatives.neg_kl_derivative(xp, working(x), order).to(x.dtype)
 
     def gradient_of_log_alpha(self, grad_output: Tensor, x: Tensor) -> Tensor:
@@ -44,40 +44,40 @@ class Composite:
 
     @exportable
     def sum_of_log_alpha(self, x: Tensor) -> Tensor:
-        """The sum of -KL at log_alpha = x, in float32 if x is of a half type."""
+        """Return the sum of -KL at log_alpha = x, in float32 if x is of a half type."""
         return limits.neg_kl(xp, working(x)).sum()
 
     @exportable
     def value(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
-        """-KL from mu and log_sigma2, in the type of these arguments."""
+        """Return -KL from mu and log_sigma2, in the dtype of these arguments."""
         return _normal(mu, log_sigma2)[0].to(mu.dtype)
 
     @exportable
     def value_sum(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
-        """The sum of `value`, in float32 if the arguments are of a half type."""
+        """Return the sum of `value`, in float32 if the arguments are of a half type."""
         return _normal(mu, log_sigma2)[0].sum()
 
     @exportable
     def with_gradients(self, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """-KL and its derivatives in mu and log_sigma2, in float32 or float64."""
+        """Return -KL and its derivatives in mu and log_sigma2, in float32 or float64."""
         return _normal(mu, log_sigma2)
 
     @exportable
     def sum_with_gradients(self, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The sum of -KL, and the derivatives of each element, in float32 or float64."""
+        """Return the sum of -KL, and the derivatives of each element, in float32 or float64."""
         value, d_mu, d_log_sigma2 = _normal(mu, log_sigma2)
         return value.sum(), d_mu, d_log_sigma2
 
     def gradients(self, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
-        """The derivatives of -KL in mu and log_sigma2, without -KL, in float32 or float64."""
+        """Return the derivatives of -KL in mu and log_sigma2 alone, in float32 or float64."""
         return self.with_gradients(mu, log_sigma2)[1:]
 
     def gradient(
         self, grad_output: Tensor, mu: Tensor, log_sigma2: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The derivatives times `grad_output`, which is 0-d or has the shape of the arguments.
+        """Return the derivatives of -KL times `grad_output`, which is 0-d or has the shape of mu.
 
-        It is called only for backends that set `recomputes`.
+        The backward calls this method only if the backend sets `recomputes`.
         """
         raise NotImplementedError
 
@@ -85,14 +85,14 @@ class Composite:
     def higher(
         self, mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int
     ) -> Tensor:
-        """The derivative of the given orders, whose sum is at least 2, in float32 or float64."""
+        """Return the derivative of these orders (sum at least 2), in float32 or float64."""
         arguments = _portable(mu), _portable(log_sigma2)
         found = derivatives.neg_kl_normal_derivative(xp, *arguments, mu_order, log_sigma2_order)
         return found.to(mu.dtype)
 
 
 def _normal(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """-KL and its derivatives in mu and log_sigma2, in float32 for the half types."""
+    """Return -KL and its derivatives in mu and log_sigma2, in float32 for the half types."""
     mu, log_sigma2 = working(mu), working(log_sigma2)
     value, d_mu, d_log_sigma2 = functions.neg_kl_normal(xp, _portable(mu), _portable(log_sigma2))
     return value.to(mu.dtype), d_mu.to(mu.dtype), d_log_sigma2.to(mu.dtype)

@@ -30,7 +30,7 @@ _xp = _Namespace()
 
 
 def converted(arithmetic: Callable[..., Tensor], **given: Any) -> Tensor:
-    """Check the arguments and compute in float32 or float64. Error messages name the keywords."""
+    """Compute a conversion in float32 or float64. Errors name an argument by its keyword."""
     names, values = tuple(given), tuple(given.values())
     tensors: tuple[Tensor, ...]
     if len(names) == 1:

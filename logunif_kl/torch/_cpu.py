@@ -1,6 +1,6 @@
-"""The exact C kernels, which read the memory of plain CPU tensors.
+"""The backend of the exact C kernels, which read the memory of plain CPU tensors.
 
-Their results are the same as for NumPy arrays. The half types are computed in float32.
+The kernels give the same results as for NumPy arrays, and compute the half types in float32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BY_ORDER = (ufuncs.neg_kl, ufuncs.neg_kl_grad, ufuncs.neg_kl_hess)
 
 
 def takes(*tensors: Tensor) -> bool:
-    """Whether C kernels can compute these tensors, all of one shape and type."""
+    """Whether the C kernels can read these tensors, which all have one shape and dtype."""
     for x in tensors:
         if not x.is_cpu or x.layout is not torch.strided or x.is_neg():
             return False
@@ -26,7 +26,7 @@ def takes(*tensors: Tensor) -> bool:
 
 
 class Cpu(Composite):
-    """The exact C kernels."""
+    """The backend of the exact C kernels, with the composite for derivatives above the second."""
 
     plain = True
 

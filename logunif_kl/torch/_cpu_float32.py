@@ -23,18 +23,18 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def available(tensor: Tensor) -> bool:
-    """Whether the kernels take a tensor of this type."""
+    """Whether the kernels were built, and take tensors of this dtype."""
     return tensor.dtype in _DTYPES and ufuncs() is not None
 
 
 @cache
 def _number() -> Tensor:
-    """Return a 0-d tensor, because `empty_like` of a tensor is faster than `empty` of a shape."""
+    """Return a 0-d tensor to pass to `empty_like`, which is faster than `empty` with a shape."""
     return torch.zeros((), device="cpu")
 
 
 class CpuFloat32(Cpu):
-    """The float32 C kernels for -KL from mu and log_sigma2, and the exact kernels for the rest."""
+    """The backend of the float32 C kernels for mu and log_sigma2. The exact kernels do the rest."""
 
     recomputes = True
 
@@ -78,7 +78,7 @@ class CpuFloat32(Cpu):
 
 
 def _expanded(factor: Tensor, like: Tensor) -> Tensor:
-    """Expand one number to the shape of `like`. It may already be expanded to as many elements."""
+    """Expand one number to the shape of `like`. It may have been expanded to that size already."""
     look_at(factor)
     if factor.ndim and factor.numel() != like.numel():
         raise ValueError(
@@ -89,9 +89,9 @@ def _expanded(factor: Tensor, like: Tensor) -> Tensor:
 
 
 def _laid_out(*tensors: Tensor) -> tuple[Any, Any, Any]:
-    """Return the library or None, tensors, and a function that permutes a result back, or None.
+    """Return the library (or None), the tensors for it, and a function that permutes results back.
 
-    The library checks its tensors itself, so contiguous float32 tensors do not need `laid_out`.
+    The function is None for contiguous float32 tensors, which only the library needs to check.
     """
     direct = library()
     for x in tensors:

@@ -40,7 +40,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def empty(like: Tensor) -> Tensor:
-    """Allocate a contiguous tensor of this shape and type on the CPU, not the default device."""
+    """Allocate a contiguous tensor of the shape, dtype and device of `like`."""
     # Passing memory_format takes as long as checking three tensors, so do it only if needed.
     if like.is_contiguous():
         return torch.empty_like(like)
@@ -50,9 +50,9 @@ def empty(like: Tensor) -> Tensor:
 def laid_out(*tensors: Tensor) -> tuple[tuple[Tensor, ...], Callable[[Tensor], Tensor]]:
     """Return the arguments in memory order, and a function that permutes a result back.
 
-    The axes are permuted if all arguments then become contiguous. Otherwise the arguments are
-    copied. One number expanded to many elements (all strides 0) stays as it is, if another argument
-    is not such a number. Raise the errors of `look_at` for invalid tensors.
+    If one permutation of the axes makes all arguments contiguous, they are permuted. Otherwise they
+    are copied. An argument that is one number expanded to many elements (all strides 0) is not
+    copied, unless all arguments are. Raise the errors of `look_at` for invalid tensors.
     """
     look_at(*tensors)
     if not tensors[0].is_cpu:
@@ -82,7 +82,7 @@ def _as_it_is(result: Tensor) -> Tensor:
 
 
 def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> None:
-    """Compute the outputs. Instead of an output that is None, fill a temporary of one block."""
+    """Run the ufunc into `outs`. In place of an output that is None, it fills a scratch block."""
     wanted = [out for out in outs if out is not None]
     whole = len(wanted) == len(outs) and inputs[-1].dtype in _KINDS
     n = inputs[-1].numel()
@@ -94,12 +94,12 @@ def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...])
 
 
 def sum_of(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> Tensor:
-    """Compute the outputs as `run` does, and sum the first, in float32 for the half types."""
+    """Run the ufunc as `run` does, and sum its first output, in float32 for the half types."""
     return _added(_threaded(_job(ufunc, inputs, outs, True), inputs[0].numel()), inputs[0].dtype)
 
 
 def in_blocks(ufunc: Any, inputs: tuple[Tensor, ...]) -> Tensor:
-    """Add up block sums. A generalized ufunc computes each of them over its last axis."""
+    """Return the sum over all blocks. The generalized ufunc computes the sum of each block."""
     views = [_array(x).reshape(-1) for x in inputs]
 
     def work(start: int, stop: int) -> list[float]:
@@ -120,7 +120,7 @@ def _added(sums: list[float], dtype: torch.dtype) -> Tensor:
 def _job(
     ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...], adding: bool
 ) -> Callable[[int, int], list[float]]:
-    """Make a function that computes the elements of a range and returns its block sums."""
+    """Make a function that computes a range of elements. If `adding`, it returns the block sums."""
     kind = _KINDS.get(inputs[-1].dtype)
     if kind is None:
         return _half_job(ufunc, inputs, outs, adding)
@@ -150,7 +150,7 @@ def _job(
 def _half_job(
     ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...], adding: bool
 ) -> Callable[[int, int], list[float]]:
-    """Do the same as `_job` for the half types, which are converted block by block."""
+    """Make the same function as `_job` for the half types, which it converts block by block."""
     flat_inputs = [x.reshape(-1) for x in inputs]
     flat_outs = [None if out is None else out.view(-1) for out in outs]
     inference = torch.is_inference_mode_enabled()
@@ -177,7 +177,7 @@ def _half_job(
 def _array(x: Tensor) -> np.ndarray:
     """Return an argument from `laid_out` as an array that shares its memory.
 
-    FSDP resizes the storage of parameters. `Tensor.numpy` would make that impossible.
+    After a call of `Tensor.numpy`, FSDP could no longer resize the storage of a parameter.
     """
     return np.from_dlpack(x)
 
@@ -210,7 +210,7 @@ def _threaded(work: Callable[[int, int], list[float]], n: int) -> list[float]:
 def _begun(
     pool: ThreadPoolExecutor, work: Callable[[int, int], list[float]], piece: tuple[int, int]
 ) -> Callable[[], list[float]]:
-    """Start a piece in another thread, and return a function that waits for its sums."""
+    """Start `work` on a range in another thread, and return a function that waits for its sums."""
     try:
         return pool.submit(work, *piece).result
     except RuntimeError:

@@ -23,22 +23,22 @@ from ._internals import (
 from ._namespace import working
 
 Tensor = torch.Tensor
-# How often the function is differentiated in each tensor.
+# Item i is how often the function is differentiated in the i-th tensor.
 Orders = tuple[Any, ...]
 Row = Sequence[Tensor | None]
-# For more elements than this, a check for one expanded number is faster than negating all elements.
+# A gradient of more elements is checked: if it is one expanded number, only that is negated.
 _MANY = 4096
 
 
 class Members(tuple[Orders, ...]):
-    """The derivatives to compute, by their orders. PyTorch would unpack them from a plain tuple.
+    """The orders of the derivatives to compute. PyTorch would unpack a plain tuple of orders.
 
     Attributes
     ----------
     along : list of list of Orders
-        For each member, the orders of its derivative in each tensor.
+        For each member, the orders after one more differentiation in each tensor.
     others : Members or None
-        The first derivatives, if the members are a function and then all its first derivatives.
+        All members but the first, if these are the first derivatives of the first. Otherwise None.
     """
 
     along: list[list[Orders]]
@@ -69,13 +69,13 @@ class Family:
     negated = False
 
     def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Compute these members in one pass."""
+        """Compute the derivatives with these orders in one pass."""
         raise NotImplementedError
 
     def slopes(
         self, members: Members, tensors: Sequence[Tensor], needed: Sequence[bool]
     ) -> Sequence[Row]:
-        """Compute the derivatives of each member in the tensors that need one."""
+        """Differentiate each member once more, in each tensor that needs it."""
         found: dict[Orders, Tensor] = {}
         for orders in members.along:
             for one, needs in zip(orders, needed, strict=True):
@@ -91,9 +91,9 @@ class Family:
         kept: Sequence[Tensor],
         needed: Sequence[bool],
     ) -> Sequence[Tensor | None]:
-        """Return the gradients in the tensors: `grads` times derivatives, summed over the members.
+        """Return the gradient in each tensor: `grads` times derivatives, summed over the members.
 
-        `kept` has the first derivatives if the forward kept them, and is empty otherwise.
+        `kept` holds the first derivatives if the forward kept them, and is empty otherwise.
         """
         pairs: list[tuple[Tensor | None, Row]] = []
         if kept:
@@ -150,7 +150,7 @@ _PRODUCT = _Product()
 class Derivatives(Function):
     """The autograd Function that computes members of a family in one pass.
 
-    If it computes a function and its first derivatives, it keeps these for the backward.
+    If the members are a function and its first derivatives, `backward` reuses the derivatives.
     """
 
     generate_vmap_rule = True
@@ -197,7 +197,7 @@ class Derivatives(Function):
 
 
 class _Eager(Function):
-    """The same as `Derivatives`, with fewer steps per call, for use without transforms."""
+    """The same Function as `Derivatives`, but faster to call. It does not support transforms."""
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -216,9 +216,9 @@ eager = direct_apply(_Eager)
 
 
 def may_be_differentiated(grad: Tensor) -> bool:
-    """Whether the derivatives in a backward must themselves be differentiable.
+    """Whether the derivatives that a backward computes must be differentiable.
 
-    Batched gradients (`is_grads_batched`) need this too, because they bypass every rule.
+    Batched gradients (`is_grads_batched`) need this too, because they bypass differentiation rules.
     """
     return torch.is_grad_enabled() or transformed() or legacy_batched(grad)
 
@@ -233,7 +233,7 @@ def _product_sum(tangents: Row, slopes: Row) -> Tensor | None:
 
 
 def _negative(grad: Tensor) -> Tensor:
-    """Negate a gradient. If possible, turn one number expanded to many elements into 0-d first."""
+    """Negate a gradient. If it is one number expanded to many elements, try to negate only that."""
     if grad.numel() > _MANY and type(grad) is torch.Tensor and not any(grad.stride()):
         grad = grad if may_be_differentiated(grad) else grad.as_strided((), ())
     return -grad

@@ -48,7 +48,7 @@ class ImproperLogUniform(Distribution):
       ``loc`` is infinite at ``loc = 0``;
     - ``Cauchy(loc, scale)``: KL = 1/2 log(1 + loc^2/scale^2) - log(4 pi) - log C;
     - ``Uniform(low, high)``: KL = (high log|high| - low log|low|)/(high - low) - 1
-      - log(high - low) - log C. Its derivative in ``low`` or ``high`` is infinite where that is 0;
+      - log(high - low) - log C. The derivative in ``low`` or ``high`` is infinite where it is 0;
     - ``StudentT(df, 0, scale)``: KL = J((df + 1)/2) - J(df/2) - J(1/2) - log C, with J(a) = a +
       log Gamma(a) - a psi(a). Derivatives in ``loc`` are exact up to the third order;
     - ``Gamma(concentration, rate)``: KL = -J(concentration) - log C;
@@ -202,7 +202,7 @@ class ImproperLogUniform(Distribution):
 
     @property
     def mode(self) -> NoReturn:
-        """Raise: the density has a pole."""
+        """Raise: the density has a pole at 0, so it has no mode."""
         raise NotImplementedError(
             "ImproperLogUniform has a density C/|w| with a pole at 0, so it has no mode: use the "
             "mode of the posterior"
@@ -219,7 +219,7 @@ class ImproperLogUniform(Distribution):
 
 
 def by_name(name: str, prior: Any = ImproperLogUniform) -> Any:
-    """Return the prior for its name or its former name. The former name raises a warning."""
+    """Return `prior`, with a warning if `name` is the former name of the class."""
     if name == "LogUniform":
         warnings.warn(
             "LogUniform is now ImproperLogUniform, because NumPyro has a proper LogUniform: use "
@@ -232,7 +232,7 @@ def by_name(name: str, prior: Any = ImproperLogUniform) -> Any:
 
 @called_by_compiler
 def _constants(zero_at: float, log_c: float | None) -> tuple[float, float]:
-    """Return the constant of -KL, and log C."""
+    """Return the constant that is added to -KL, and log C."""
     added, log_c = prior_constants(zero_at, log_c)
     return added, log_c
 
@@ -306,7 +306,7 @@ def _kl_multivariate(p: MultivariateNormal, q: Distribution) -> Tensor:
 @register_kl(LowRankMultivariateNormal, ImproperLogUniform)
 @register_kl(LowRankMultivariateNormal, Independent)
 def _kl_low_rank(p: LowRankMultivariateNormal, q: Distribution) -> Tensor:
-    """Compute log det S from a small matrix, by the matrix determinant lemma."""
+    """Compute log det of the covariance from a small matrix, by the matrix determinant lemma."""
     diagonal, others = working(p.cov_diag).sqrt(), working(p.cov_factor)
     ratio = others / diagonal[..., None]
     small = ratio.mT @ ratio + torch.eye(ratio.shape[-1], dtype=ratio.dtype, device=ratio.device)

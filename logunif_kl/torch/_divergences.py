@@ -1,7 +1,7 @@
-"""KL from torch's distributions to the prior C/|w|, to be registered by `_distributions`.
+"""KL from torch's distributions to the prior C/|w|. `_distributions` registers these functions.
 
 Each function takes a distribution. It returns a tensor and a number, whose sum is KL + log C, and
-the type of KL. The sum is NaN for invalid parameters, if torch does not validate arguments.
+the dtype of KL. If torch does not validate the parameters, the sum is NaN for invalid ones.
 """
 
 # torch.distributions has few annotations.
@@ -32,7 +32,7 @@ from ._derivatives import Family, Members, Row
 from ._internals import in_graphs, plain
 from ._namespace import exportable, working, xp
 
-# KL + log C is the sum of the tensor and the number, rounded to the type.
+# A tensor and a number, whose sum is KL + log C, and the dtype to round the KL to.
 Found = tuple[Tensor, float, torch.dtype]
 _EULER = 0.5772156649015329
 _LOG_2 = math.log(2.0)
@@ -63,7 +63,7 @@ def student(p: Any) -> Found:
             "KL of StudentT has no closed form where loc is not 0: use "
             "logunif_kl.neg_kl_posterior of scipy.stats.t, or samples of log_prob"
         )
-    # At loc = 0 the second derivative of E log|w| in loc is 1/scale^2, for every df.
+    # x^2/2 is 0 where loc = 0. It gives KL its second derivative in loc, 1/scale^2 for every df.
     x = loc / scale
     result = 0.5 * (x * x) - _analytic("student", df)
     return (
@@ -99,7 +99,7 @@ DIVERGENCES: dict[type, Callable[[Any], Found]] = {
 
 
 def _scaled(loc: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Convert to the computing type, and scale both so that no quotient overflows."""
+    """Convert both to the computing dtype, and scale both so that no quotient overflows."""
     loc, scale = working(loc), working(scale)
     factor = unit(torch, torch.rsqrt, loc.detach(), scale.detach())
     return loc * factor, scale * factor
@@ -122,7 +122,7 @@ def _traced(x: Tensor) -> bool:
 @in_graphs
 @exportable
 def _posterior(name: str, a: Tensor, b: Tensor, i: int = 0, j: int = 0) -> Tensor:
-    """Compute the named function of two tensors of one shape, or a derivative of "laplace"."""
+    """Compute the named function at a and b, or the derivative of "laplace" of orders i and j."""
     return _family(name)((i, j), a, b)
 
 

@@ -1,8 +1,8 @@
 """The sum of -KL over the tensors of a whole model, in one autograd node.
 
-Calling `neg_kl` for each tensor would cost as much time per tensor as a kernel on a thousand
-weights, in the forward and again in the backward. Concatenating would copy tensors and gradients.
-One autograd Function instead runs a kernel on each tensor, and saves only the tensors.
+A call of `neg_kl` has an overhead, which equals a kernel's time for a thousand weights. So has its
+backward. Concatenating the tensors would copy them and their gradients. Instead, one autograd
+Function runs a kernel on each tensor, and saves only the tensors.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -20,16 +20,16 @@ from ._internals import direct_apply, plain, transformed
 
 Tensor = torch.Tensor
 
-# The tensors, (log_alpha,) or (mu, log_sigma2), and the factor of their sum.
+# The tensors, (log_alpha,) or (mu, log_sigma2), and a count that multiplies the sum of their -KL.
 Term = tuple[tuple[Tensor, ...], int]
 
 
 def total(terms: Sequence[Term]) -> Tensor:
     """Return the sum of -KL over all elements of all terms, each term times its count.
 
-    A term has log_alpha, or mu and log_sigma2 of one shape (otherwise ValueError), and a count. All
-    tensors are on one device, and either all float32 or all float64. The result is a 0-d tensor of
-    this type. It is a DTensor if the tensors are.
+    Raise ValueError if the mu and log_sigma2 of a term differ in shape. All tensors must be on one
+    device, and either all float32 or all float64. The result is a 0-d tensor of the same dtype, and
+    a DTensor if the tensors are DTensors.
     """
     for arguments, _ in terms:
         if len(arguments) == 2 and (mu := arguments[0].shape) != arguments[1].shape:
@@ -52,7 +52,7 @@ def _one(arguments: tuple[Tensor, ...], count: int) -> Tensor:
 
 
 def _split(shapes: Any, tensors: Sequence[Any]) -> list[tuple[tuple[Any, ...], int]]:
-    """Group a flat sequence, which has one item for each tensor, into terms."""
+    """Group a flat sequence, which has one item for each tensor, by the terms of the tensors."""
     remaining = iter(tensors)
     return [(tuple(next(remaining) for _ in range(number)), count) for number, count in shapes]
 

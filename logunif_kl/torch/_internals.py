@@ -1,7 +1,7 @@
 """All private names of PyTorch that this package uses.
 
 They tell whether a kernel may read a tensor's memory, and which transforms are active. If PyTorch
-lacks one of these names, the composite computes every tensor.
+lacks one of these names, the composite backend computes every tensor, without kernels.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -91,7 +91,7 @@ def pushed_forward() -> bool:
 
 @cache
 def fused_multiply_add() -> Callable[..., Tensor] | None:
-    """Return the compiler's fused operation, or None if the compiler cannot be imported."""
+    """Return the compiler's fused multiply-add, or None if the compiler cannot be imported."""
     try:
         from torch._inductor.inductor_prims import fma
     except ImportError:
@@ -128,7 +128,7 @@ def is_number(x: Tensor) -> bool:
 
 
 def hint(size: int | torch.SymInt) -> int:
-    """Return the size that a compiler traces with, or 0 if unknown, without adding a guard."""
+    """Return the length that a compiler assumes for a dimension, or 0, without adding a guard."""
     if isinstance(size, int):
         return size
     node: Any = getattr(size, "node", None)
@@ -147,7 +147,7 @@ def legacy_batched(x: Tensor) -> bool:
 
 
 def with_signature(forward: Any) -> Any:
-    """Store the signature of a forward, which `Function.apply` would compute at every call."""
+    """Store the signature of a forward, or `Function.apply` would compute it at every call."""
     forward.__signature__ = signature(forward)
     return forward
 
@@ -166,9 +166,9 @@ def with_primals(jvp: Callable[..., Any]) -> Callable[..., Any]:
     """Make a ``jvp`` from a function of the saved tensors and the tangents, for nested transforms.
 
     PyTorch disables the forward mode at all levels of nested transforms while it runs a ``jvp``.
-    The tangents of outer levels would silently be zero (pytorch issue 197867). So this ``jvp``
-    enables the forward mode again, and removes the innermost level's tangents from the saved
-    tensors.
+    The tangents of outer levels would then silently be zero (pytorch issue 197867). The returned
+    ``jvp`` enables the forward mode again, and removes the innermost level's tangents from the
+    saved tensors.
     """
 
     @wraps(jvp)
@@ -190,14 +190,14 @@ def _primal(x: Tensor) -> Tensor:
     if is_batchedtensor(x):
         inner = _primal(get_unwrapped(x))
         return _add_batch_dim(inner, maybe_get_bdim(x), maybe_get_level(x))
-    # Pass level 0, the only level, because a compiler's graph does not mark it as entered.
+    # Pass level 0, which is the only one, because a compiler's graph does not mark it as entered.
     return forward_ad.unpack_dual(x, level=0).primal
 
 
 def called_by_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let torch.compile call the function while it traces, and use the result as a constant.
 
-    This sets the mark of `torch.compiler.assume_constant_result`, which imports the compiler.
+    `torch.compiler.assume_constant_result` sets the same attribute, but imports the compiler.
     """
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function

@@ -38,7 +38,7 @@ def of_log_alpha(
     log_c: Any = None,
     reduction: str = "none",
 ) -> Tensor:
-    """-KL of groups of k weights (complex weights if k is None), or a derivative in log_alpha."""
+    """Compute -KL of groups of k weights (complex weights if k is None), or a derivative of it."""
     x = _arguments.one(log_alpha)
     check_reduction(reduction)
     constant = _constant(k, zero_at, log_c)
@@ -47,7 +47,7 @@ def of_log_alpha(
 
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Tensor:
-    """-KL of complex weights, from means (or moduli of means) and logarithms of variances."""
+    """Compute -KL of complex weights from means (or their moduli) and logarithms of variances."""
     check_reduction(reduction)
     constant = _constant(None, zero_at, log_c)
     mu = _arguments.opened("mu", mu)
@@ -96,12 +96,12 @@ def _log_alpha(x: Tensor, k: float | None, order: int) -> Tensor:
 @in_graphs
 @exportable
 def _normal(*at: Tensor) -> Tensor:
-    """-KL of complex weights from re(mu), im(mu) and log_sigma2."""
+    """Compute -KL of complex weights from re(mu), im(mu) and log_sigma2."""
     return _OfNormal()(_VALUE, *at)
 
 
 class _OfLogAlpha(Family):
-    """-KL of groups of k weights, or of complex weights if k is None."""
+    """-KL of groups of k weights (complex weights if k is None), and all its derivatives."""
 
     def __init__(self, k: float | None) -> None:
         self._k = k

@@ -3,7 +3,7 @@
 The functions come from the extension `logunif_kl.torch._library`. The extension is built without
 PyTorch, and looks up a few functions of the loaded libtorch by name. The kernel functions take and
 check tensors, so Python passes no memory addresses. If the extension or a name is missing, the
-ufuncs compute on threads of this package, and compilers trace the composite.
+ufuncs compute on threads of this package, and compilers trace the composite backend.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def ufuncs() -> Any:
 
 
 def library() -> Any:
-    """Return the functions on PyTorch's threads, or None if unavailable (see `why_not`)."""
+    """Return the extension, or None if it cannot be used (see `why_not`)."""
     return _connected()[0] if _refusal is None else None
 
 
 def why_not() -> str | None:
-    """Say why `library` returns None, or return None."""
+    """Return the reason why `library` returns None, or None if it returns the extension."""
     return _connected()[1] or _refusal
 
 
@@ -94,7 +94,7 @@ def _addresses(names: tuple[str, ...]) -> tuple[tuple[int, ...], list[str]]:
 
 
 def _libtorch() -> str:
-    """Return the file of a library that defines the functions, or that loads such a library."""
+    """Return the file of a library that defines libtorch's functions, or that loads libtorch."""
     if sys.platform == "win32":
         return str(Path(torch.__file__).parent / "lib" / "torch_cpu.dll")
     return extension_file()

@@ -31,7 +31,7 @@ def look_at(*tensors: Tensor) -> None:
                 "a kernel was given a tensor whose elements are still to be negated: pass "
                 "x.resolve_neg()"
             )
-        # Most tensors fill their storage, or its beginning, without gaps.
+        # For most tensors, which fill their storage from its beginning without gaps, compare sizes.
         whole = x.is_contiguous() and not x.storage_offset()
         if x.nbytes > x.untyped_storage().nbytes() if whole else not _is_held(x):
             raise RuntimeError(

@@ -55,8 +55,8 @@ class Namespace:
     def fma(a: Any, b: Any, c: Any) -> Any:
         """Compute a b + c, rounded once if the compiler's fused operation can be used.
 
-        torch.compile fuses by itself for a GPU, but not for a CPU. The fused operation has no rule
-        for transforms, and exported programs cannot contain it.
+        On a GPU, but not on a CPU, torch.compile fuses a b + c by itself. The fused operation has
+        no rule for transforms, and exported programs cannot contain it.
         """
         if (
             not torch.compiler.is_compiling()
@@ -96,14 +96,14 @@ def exportable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plus(x: Tensor, constant: float) -> Tensor:
-    """Add a number. Exported graphs keep its 53 bits, even when Dynamo traces the call."""
+    """Add a number. An exported graph keeps its 53 bits, even when Dynamo traces this call."""
     if torch.compiler.is_exporting():
         return x + torch.tensor(constant, dtype=x.dtype, device=x.device)
     return x + constant
 
 
 class _Constants(TorchFunctionMode):
-    """Turn numbers that float32 cannot hold into tensors.
+    """While active, turn Python numbers that float32 cannot hold into tensors.
 
     PyTorch's ONNX exporter rounds a Python number to float32, even next to float64 tensors. It
     also writes log1p and expm1 as log(1 + x) and exp(x) - 1, which lose digits.
@@ -131,7 +131,7 @@ def _lossy(x: Any) -> bool:
 
 
 def _log1p(x: Tensor) -> Tensor:
-    """Compute log(1 + x), with a factor that corrects the rounding error of the sum."""
+    """Compute log(1 + x), with a factor that corrects for the rounding error of 1 + x."""
     y = 1.0 + x
     tiny = y == 1.0
     factor = x.detach() / torch.where(tiny, torch.ones_like(y), y - 1.0).detach()

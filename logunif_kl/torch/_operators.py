@@ -2,8 +2,8 @@
 
 A graph of AOTAutograd calls an operator where eager mode would call a float32 C kernel. The
 operators need no differentiation rule, because this package's autograd Functions call them in the
-forward and in the backward. Their kernels are in the extension of `_kernels.library`. They are
-registered when PyTorch's compiler first traces a function of this package.
+forward and in the backward. Their kernels are in the extension of `_kernels.library`. The operators
+are registered when PyTorch's compiler first traces a function of this package.
 """
 
 # mypy: allow-untyped-calls
@@ -38,7 +38,7 @@ def takes(*tensors: Tensor) -> bool:
     """Whether the operators can compute these tensors. The last two are mu and log_sigma2.
 
     They compute plain float32 CPU tensors while AOTAutograd traces a differentiation rule under
-    `torch.compile`. `torch.export` gets plain operations, which run anywhere.
+    `torch.compile`. `torch.export` gets torch's own operations, which run anywhere.
     """
     if not being_compiled(*tensors):
         return False
@@ -56,7 +56,7 @@ def takes(*tensors: Tensor) -> bool:
 def registered() -> Any:
     """Register the operators, and return their namespace.
 
-    If there are no kernels or PyTorch raises an error, return None: the composite computes then.
+    If there are no kernels or PyTorch raises an error, return None, and the composite computes.
     """
     extension = library()
     if extension is None:
@@ -82,7 +82,7 @@ _kept: list[Any] = []
 
 
 class Operators(Composite):
-    """The backend of the operators in compilers' graphs. The composite computes the rest."""
+    """The backend that puts calls of the operators into a compiler's graph."""
 
     recomputes = True
 

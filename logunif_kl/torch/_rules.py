@@ -27,10 +27,7 @@ VALUE_AND_SLOPES = Members([*VALUE, *SLOPES])
 
 
 def of_log_alpha(x: Tensor, order: int = 0, summed: bool = False, negated: bool = False) -> Tensor:
-    """-KL at log_alpha = x, or its derivative of any order, in the type of x.
-
-    If `summed`, return the sum of the elements, which is in float32 for the half types.
-    """
+    """Compute -KL or a derivative at log_alpha = x, in its dtype. A sum is float32 or float64."""
     backend = _backends.choose_early(x)
     if backend is None or not backend.plain:
         apply = Derivatives.apply
@@ -44,7 +41,7 @@ def of_log_alpha(x: Tensor, order: int = 0, summed: bool = False, negated: bool 
 def of_normal(
     mu: Tensor, log_sigma2: Tensor, summed: bool = False, negated: bool = False
 ) -> Tensor:
-    """-KL from mu and log_sigma2, in their type. A sum of half types is in float32."""
+    """Compute -KL from mu and log_sigma2, in their dtype. A sum of half types is in float32."""
     backend = _backends.choose_early(mu, log_sigma2)
     if backend is None or not backend.plain:
         apply = Derivatives.apply
@@ -53,7 +50,8 @@ def of_normal(
     else:
         return _value_of_normal(backend, mu, log_sigma2, summed, negated)
     family = _of_normal(backend, summed, negated)
-    # Forward mode would differentiate all results, so it gets only the value.
+    # `apply` can return -KL with its derivatives, to keep them for the backward. Forward mode would
+    # differentiate those too, so under forward mode compute only -KL.
     if pushed_forward() if backend is None else backend.recomputes:
         return apply(family, VALUE, mu, log_sigma2)[0]
     found = apply(family, VALUE_AND_SLOPES, working(mu), working(log_sigma2))[0]
@@ -61,7 +59,7 @@ def of_normal(
 
 
 def gradient(factor: Tensor, *tensors: Tensor) -> Sequence[Tensor | None]:
-    """A 0-d factor times the derivatives of -KL in log_alpha, or in mu and log_sigma2."""
+    """Return a 0-d factor times the derivatives of -KL in log_alpha, or in mu and log_sigma2."""
     if len(tensors) == 1:
         return [factor * of_log_alpha(*tensors, 1)]
     return _of_normal().products(VALUE, (factor,), tensors, (), (True, True))
@@ -82,7 +80,7 @@ def _value_of_normal(
 
 
 class _Computed(Family):
-    """A family that a backend computes. Without a backend, each forward chooses one."""
+    """A family that a backend computes. If none is given, each forward chooses one."""
 
     def __init__(
         self, backend: Composite | None = None, summed: bool = False, negated: bool = False
@@ -91,7 +89,7 @@ class _Computed(Family):
 
 
 class _OfLogAlpha(_Computed):
-    """-KL and its derivatives in log_alpha."""
+    """The family of -KL as a function of log_alpha, and its derivatives."""
 
     def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor]:
         (x,), ((order,),) = tensors, members
@@ -114,7 +112,7 @@ class _OfLogAlpha(_Computed):
 
 
 class _OfNormal(_Computed):
-    """-KL and its derivatives in mu and log_sigma2."""
+    """The family of -KL as a function of mu and log_sigma2, and its derivatives."""
 
     def compute(self, members: Members, *tensors: Tensor) -> tuple[Tensor, ...]:
         backend = self._backend or _backends.choose(*tensors)

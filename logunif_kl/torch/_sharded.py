@@ -1,7 +1,7 @@
-"""DTensors: each process computes the elements that it holds.
+"""Compute functions of DTensors: each process computes the elements that it holds.
 
-PyTorch would run the composite on a DTensor one operation at a time, and look up a sharding each
-time. Here a function runs once on the local tensors, for which there are kernels. A sum over local
+PyTorch would run the composite backend on a DTensor one operation at a time, and look up a sharding
+each time. Here a function runs once on the local tensors, which kernels can read. A sum over local
 elements becomes a DTensor with a pending sum over the processes.
 """
 
@@ -47,8 +47,8 @@ def on_shards(function: Callable[..., Any]) -> Callable[..., Any]:
 def sharded_alike(*tensors: Any) -> bool:
     """Whether these are DTensors that can be sharded in the same way.
 
-    All must have one shape, or no dimensions, and no tensor may be a pending sum. A replicated
-    tensor can be resharded like a sharded one.
+    Tensors with dimensions must have one shape, and no tensor may be a pending sum. A replicated
+    tensor can be resharded like a sharded tensor.
     """
     if type(tensors[0]) in PLAIN_TYPES:
         return False

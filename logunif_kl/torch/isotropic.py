@@ -1,8 +1,8 @@
 """The functions of `logunif_kl.isotropic` for PyTorch tensors.
 
 They can be differentiated any number of times, in every transform of `torch.func` and under
-`torch.compile`. Types below float64 are computed in float64 and rounded once. On a device without
-float64 they are computed in float32. The types, the transforms and the errors are otherwise the
+`torch.compile`. Smaller dtypes are computed in float64, and the result is rounded once. A device
+without float64 computes in float32. The dtypes, the transforms and the errors are otherwise the
 same as for `logunif_kl.torch.neg_kl`.
 """
 

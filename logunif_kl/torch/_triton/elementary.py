@@ -8,37 +8,37 @@ import triton.language as tl
 
 @triton.jit
 def nearest(x):
-    """The nearest integer, ties to even, for |x| < 2^22; otherwise an integer within 1 of x."""
+    """Round to the nearest integer, ties to even, if |x| < 2^22, otherwise to one within 1 of x."""
     return (x + 12582912.0) - 12582912.0
 
 
 @triton.jit
 def divide(a, b):
-    """``a/b`` rounded once; the error of Triton's ``/`` in float32 can be 2 ulp."""
+    """Return ``a/b`` rounded once. The error of Triton's ``/`` in float32 can be 2 ulp."""
     return tl.math.div_rn(a, b)
 
 
 @triton.jit
 def minimum(a, b):
-    """The smaller number, or NaN if one of them is NaN."""
+    """Return the smaller number, or NaN if one of them is NaN."""
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
 def maximum(a, b):
-    """The larger number, or NaN if one of them is NaN."""
+    """Return the larger number, or NaN if one of them is NaN."""
     return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
 def bits(x):
-    """The bits of float32 as int32."""
+    """Return the bits of a float32 number as an int32 number."""
     return x.to(tl.int32, bitcast=True)
 
 
 @triton.jit
 def unbits(n):
-    """The float32 number with these bits of an int32."""
+    """Return the float32 number whose bits are those of an int32 number."""
     return n.to(tl.float32, bitcast=True)
 
 
@@ -61,30 +61,30 @@ def right(n, by: tl.constexpr):
 
 
 # Triton's exponential multiplies x by log2(e) in float32. Its error at x = 80 is 20 ulp. The
-# device library's exponential is within 1 ulp. The interpreter uses NumPy, without this library.
+# device library's exponential is within 1 ulp. Triton's interpreter uses NumPy and lacks it.
 if isinstance(nearest, triton.JITFunction):
     from triton.language.extra import libdevice
 
     @triton.jit
     def exp(x):
-        """The exponential, within 1 ulp."""
+        """Return the exponential, within 1 ulp."""
         return libdevice.exp(x)
 
     @triton.jit
     def log(x):
-        """The natural logarithm, within 1 ulp."""
+        """Return the natural logarithm, within 1 ulp."""
         return libdevice.log(x)
 
     @triton.jit
     def inverse(x):
-        """``1/x`` within 1 ulp, where neither x nor 1/x is subnormal."""
+        """Return ``1/x`` within 1 ulp, where neither x nor 1/x is subnormal."""
         return tl.inline_asm_elementwise(
             "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
         )
 
     @triton.jit
     def quotient(a, b):
-        """``a/b`` within 1 ulp, for a finite a, where neither b nor a/b is subnormal."""
+        """Return ``a/b`` within 1 ulp, for a finite a, where neither b nor a/b is subnormal."""
         r = inverse(b)
         rough = a * r
         better = rough + (a - b * rough) * r
@@ -118,7 +118,7 @@ else:
     def log(x):
         return tl.log(x)
 
-    # The interpreter truncates to bfloat16 instead of rounding, and lacks its subnormals.
+    # Triton's interpreter truncates to bfloat16 instead of rounding, and lacks bfloat16 subnormals.
 
     @triton.jit
     def widened(x):

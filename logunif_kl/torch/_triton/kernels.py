@@ -1,8 +1,8 @@
-"""The Triton kernels: the elements that each program reads, computes and writes.
+"""The Triton kernels, which load blocks of elements, compute, and store the results.
 
-Elements are counted from the start of dense memory, and each program takes one block. The
-arithmetic is in float32 for every type in memory. The step of an argument is 0 if it is one number
-for all elements, and 1 otherwise.
+Elements are counted from the start of dense memory. Each program takes one block, or several for a
+sum. The arithmetic is in float32 for every dtype. UPSTREAM, MU and LOG_SIGMA2 are the steps of the
+arguments in memory: 0 for one number that stands for all elements, and 1 otherwise.
 """
 
 # mypy: ignore-errors
@@ -16,7 +16,7 @@ from .elementary import rounded, widened
 
 @triton.jit
 def _block(first, size, BLOCK: tl.constexpr):
-    """The positions within a block, and a mask of the positions that hold elements."""
+    """Return the positions within a block, and a mask of the positions that hold elements."""
     place = tl.arange(0, BLOCK)
     return place, place < tl.minimum(size - first, BLOCK).to(tl.int32)
 
@@ -35,7 +35,7 @@ def _load(pointer, first, place, valid, STEP: tl.constexpr):
 def value(
     mu, log_sigma2, out, size, MU: tl.constexpr, LOG_SIGMA2: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """-KL, element by element."""
+    """Compute -KL of each element."""
     first = tl.program_id(0).to(tl.int64) * BLOCK
     place, valid = _block(first, size, BLOCK)
     m = _load(mu, first, place, valid, MU)
@@ -83,7 +83,7 @@ def gradient(
     LOG_SIGMA2: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Both derivatives of -KL, computed from the arguments, times the upstream gradient."""
+    """Compute both derivatives of -KL from mu and log_sigma2, times the upstream gradient."""
     first = tl.program_id(0).to(tl.int64) * BLOCK
     place, valid = _block(first, size, BLOCK)
     g = _load(upstream, first, place, valid, UPSTREAM)
@@ -97,7 +97,7 @@ def gradient(
 
 @triton.jit
 def unary(x, out, size, ORDER: tl.constexpr, BLOCK: tl.constexpr):
-    """-KL as a function of log_alpha, or its first or second derivative."""
+    """Compute -KL from log_alpha, or its first or second derivative."""
     first = tl.program_id(0).to(tl.int64) * BLOCK
     place, valid = _block(first, size, BLOCK)
     argument = _load(x, first, place, valid, 1)

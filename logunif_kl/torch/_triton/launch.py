@@ -1,7 +1,7 @@
 """Start the Triton kernels on a GPU, for the tensors that they take.
 
 PyTorch installs Triton with CUDA. Triton is imported for the first tensor that can use it. There
-are no float64 kernels: float64 needs arithmetic of double-word numbers, which the composite does.
+are no float64 kernels: the composite backend computes float64, on pairs of numbers (high, low).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .._memory import look_at
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _BLOCK = 512
-_BLOCKS = 4  # blocks that each program of the sum adds up
-# `enable_fp_fusion` is given explicitly, since Triton 3.9 warns that its default will change.
+_BLOCKS = 4  # the number of blocks that each program of `value_sum` adds up
+# `enable_fp_fusion` is given explicitly, because Triton 3.9 warns that its default will change.
 # `enable_reflect_ftz=False` keeps the device library from flushing subnormal numbers to zero.
 _OPTIONS = {"num_warps": 4, "enable_fp_fusion": True}
 if torch.version.hip is None:
@@ -27,7 +27,7 @@ interpreting = False
 
 @cache
 def _kernels() -> Any:
-    """Import the kernels, or return None if Triton is not installed."""
+    """Return the module of the kernels, or None if Triton is not installed."""
     try:
         from . import kernels
     except ImportError:
@@ -36,7 +36,7 @@ def _kernels() -> Any:
 
 
 def available(tensor: torch.Tensor) -> bool:
-    """Whether the functions below take a tensor of this type on this device."""
+    """Whether the Triton kernels take a tensor of this dtype on this device."""
     at_home = tensor.is_cuda or (interpreting and tensor.device.type == "cpu")
     return at_home and tensor.dtype in _DTYPES and _kernels() is not None
 
@@ -58,11 +58,11 @@ def _dense(tensor: torch.Tensor) -> bool:
 
 
 def _arranged(*tensors: torch.Tensor) -> tuple[list[torch.Tensor], list[int], torch.Tensor]:
-    """Return the tensors in one order of elements in memory, their steps, and a model of the order.
+    """Return the tensors in one dense memory layout, their steps, and a model of the layout.
 
     A tensor is copied if its layout is not dense, or differs from the layout of the others. One
     number expanded to all elements is not copied, and its step is 0. All other steps are 1. The
-    results get the layout of the model.
+    model is a tensor with the layout that the results of a kernel get.
     """
     if all(t.is_contiguous() and not t.is_neg() for t in tensors):
         return list(tensors), [1] * len(tensors), tensors[0]
@@ -133,13 +133,13 @@ def _start(
 
 
 def value(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
-    """-KL of N(mu, sigma^2), element by element."""
+    """Compute -KL of N(mu, sigma^2) for each element."""
     inputs, steps, model = _arranged(mu, log_sigma2)
     return _start(_kernels().value, _BLOCK, inputs, steps, model, 1, *steps, _BLOCK)[0]
 
 
 def value_sum(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
-    """The sum of `value` as a 0-d float32 tensor, with the same rounding in every call.
+    """Compute the sum of `value` as a 0-d float32 tensor, with the same rounding in every call.
 
     Each program adds up ``_BLOCK * _BLOCKS`` elements in float32. The sums of the programs are then
     added up in float64.
@@ -154,7 +154,7 @@ def value_sum(mu: torch.Tensor, log_sigma2: torch.Tensor) -> torch.Tensor:
 def gradient(
     grad_output: torch.Tensor, mu: torch.Tensor, log_sigma2: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The derivatives of `value` in mu and log_sigma2, each times ``grad_output``.
+    """Compute the derivatives of `value` in mu and log_sigma2, each times ``grad_output``.
 
     ``grad_output`` is 0-d or has the shape of the arguments.
     """
@@ -170,7 +170,7 @@ def gradient(
 
 
 def unary(order: int, x: torch.Tensor) -> torch.Tensor:
-    """-KL as a function of log_alpha, or its first or second derivative."""
+    """Compute -KL from log_alpha, or its first or second derivative."""
     (x,), (step,), model = _arranged(x)
     if not step:
         x = x.contiguous()

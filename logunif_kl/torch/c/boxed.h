@@ -1,7 +1,7 @@
 /* The operators in the form that PyTorch's dispatcher calls.
  *
- * A function replaces the arguments on a stack by its results. It owns the tensors among the
- * arguments. */
+ * Each function replaces the arguments on a stack by its results. It owns the argument tensors, so
+ * it releases them. */
 
 #ifndef LOGUNIF_KL_BOXED_H
 #define LOGUNIF_KL_BOXED_H
@@ -14,7 +14,7 @@ enum { DIMENSIONS = 64 };
 
 typedef struct {
     Argument argument;
-    int64_t n, dim; /* the expanded size, for an expanded number */
+    int64_t n, dim; /* for an expanded number, those of the expanded tensor */
     const int64_t *sizes;
 } Looked;
 
@@ -71,11 +71,11 @@ same_shape(const Looked *a, const Looked *b)
            (a->dim == 0 || memcmp(a->sizes, b->sizes, (size_t)a->dim * sizeof(int64_t)) == 0);
 }
 
-/* Compare the shapes of arguments, and find one that has the shape of the results. */
+/* Set `like` to an argument with the shape of the results. Return an error message, or NULL. */
 static const char *
 compare_shapes(const Looked *looked, int count, const Looked **like)
 {
-    /* The last two arguments are the mean and the variance. */
+    /* The last two arguments are mu and log_sigma2. */
     *like = &looked[count - (looked[count - 2].argument.number ? 1 : 2)];
     for (int i = 0; i < count; i++)
         if (looked[i].argument.number ? looked[i].dim > 0 && looked[i].n != (*like)->n
@@ -95,7 +95,7 @@ look_at_all(const Value *stack, int count, Looked *looked, const Looked **like)
     return compare_shapes(looked, count, like);
 }
 
-/* Make a contiguous tensor of this shape, and find its memory. */
+/* Make a contiguous tensor of this shape, and get a pointer to its memory. Return 0, or -1. */
 static int
 make(int64_t dim, const int64_t *sizes, Tensor *made, float **data)
 {
@@ -116,7 +116,7 @@ make(int64_t dim, const int64_t *sizes, Tensor *made, float **data)
     return 0;
 }
 
-/* Release the arguments, then leave the results or raise a C++ exception. */
+/* Release the arguments. Then put the results on the stack, or raise a C++ exception. */
 static void
 finish(Value *stack, int tensors, const Tensor *results, int count, const char *wrong)
 {

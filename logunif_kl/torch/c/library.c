@@ -33,7 +33,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *given)
         PyErr_SetString(PyExc_ValueError, "connect takes DLPack of version 1 that looks at tensors");
         return NULL;
     }
-    /* ISO C has no conversion from void * to a pointer to a function. */
+    /* Copy the bytes, because ISO C does not convert void * to a pointer to a function. */
 #define TAKE(result, name, parameters)                                                             \
     {                                                                                              \
         void *address = PyLong_AsVoidPtr(PyTuple_GET_ITEM(addresses, i++));                        \
@@ -84,7 +84,7 @@ after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     Py_RETURN_NONE;
 }
 
-/* Return the result of a method, or 0 if it raises. */
+/* Return the number that a method of `of` returns. If it raises, return 0, with the exception. */
 static uintptr_t
 number_from(PyObject *of, PyObject *method)
 {
@@ -102,7 +102,7 @@ is_held(PyObject *tensor, const float *data, int64_t elements)
     uintptr_t first = number_from(storage, name_data_ptr), at = (uintptr_t)data;
     uintptr_t bytes = first > 0 ? number_from(storage, name_nbytes) : 0;
     Py_XDECREF(storage);
-    /* Unsigned, so that memory before the storage appears to lie far beyond it. */
+    /* The difference is unsigned, so it is huge if the data begins before the storage. */
     return at - first <= bytes &&
            (uintptr_t)elements <= (bytes - (at - first)) / sizeof(float);
 }
@@ -142,7 +142,7 @@ look_at(PyObject *tensor, Looked *to)
     return -1;
 }
 
-/* Read the arguments and the results, and compare their shapes. Return 0, or -1 with an exception. */
+/* Read the tensors into `work`, and compare their shapes. Return 0, or -1 with an exception. */
 static int
 read_work(PyObject *const *given, Py_ssize_t count, int arguments, int results, int summed,
           Work *work)
@@ -217,7 +217,7 @@ gradient(PyObject *Py_UNUSED(module), PyObject *const *given, Py_ssize_t count)
     Py_RETURN_NONE;
 }
 
-/* ISO C converts between types of functions only through void (*)(void). */
+/* Compilers warn of a direct cast to PyCFunction, but not of one by way of void (*)(void). */
 #define METHOD(function) (PyCFunction)(void (*)(void))(function)
 
 static PyMethodDef methods[] = {

@@ -1,7 +1,7 @@
 /* The functions of libtorch that `library.c` calls: a few of its stable C shims.
  *
  * They are declared in torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h, and
- * their signatures may not change. Neither the headers nor the library is needed to build: Python
+ * PyTorch keeps their signatures. Neither the headers nor the library is needed to build: Python
  * finds the functions in the loaded libtorch by name (`logunif_kl.torch._kernels`). Functions that
  * return `Error` return 0 unless they fail. */
 
@@ -51,8 +51,8 @@ typedef struct {
 #undef FIELD
 } Shims;
 
-/* DLPack, version 1: the properties of a Python tensor. `torch.Tensor.__dlpack_c_exchange_api__` is a capsule
- * of DLPACK_EXCHANGE that points to an `Exchange`. Declared in ATen/dlpack.h. */
+/* DLPack 1 describes a Python tensor. `torch.Tensor.__dlpack_c_exchange_api__` is a capsule named
+ * DLPACK_EXCHANGE that points to an `Exchange`. ATen/dlpack.h declares these structures. */
 #define DLPACK_EXCHANGE "dlpack_exchange_api"
 enum { DLPACK_MAJOR = 1, DLPACK_CPU = 1, DLPACK_FLOAT = 2 };
 

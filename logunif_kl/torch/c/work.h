@@ -1,4 +1,4 @@
-/* The float32 kernels for arrays anywhere in memory, on PyTorch's threads.
+/* Run the float32 kernels on arrays anywhere in memory, on PyTorch's threads.
  *
  * An argument is an array, or one number that stands for all elements. */
 
@@ -13,7 +13,7 @@
 #include "shims.h"
 
 static Shims torch;
-/* This process was forked. It lacks PyTorch's threads, and would wait for them forever. */
+/* Nonzero in a forked process, which lacks PyTorch's threads and would wait for them forever. */
 static int forked;
 static const lk_float32_kernels *kernels;
 
@@ -43,7 +43,7 @@ fill(float *to, Argument from, int64_t n)
             to[i] = *from.data;
 }
 
-/* The elements from `start` on, or the buffer that holds the number. */
+/* Return the elements from `start` on, or the buffer if the argument is one number. */
 static const float *
 at(Argument argument, const float *buffer, int64_t start)
 {
@@ -89,7 +89,7 @@ gradient_range(int64_t begin, int64_t end, void *context)
                           (ptrdiff_t)least(step, end - start));
 }
 
-/* The sums of some blocks. */
+/* Store the sums of the blocks from `begin` to `end`. */
 static void
 sum_range(int64_t begin, int64_t end, void *context)
 {
@@ -110,14 +110,14 @@ sum_range(int64_t begin, int64_t end, void *context)
     }
 }
 
-/* Run over `count` units in pieces of `grain` or more. A single piece needs no threads. */
+/* Call the function on ranges of `grain` units or more, on threads if there are several ranges. */
 static void
 run(Range function, int64_t count, int64_t grain, Work *work)
 {
     if (count <= grain || forked)
         function(0, count, work);
     else if (torch.torch_parallel_for(0, count, grain, function, work))
-        function(0, count, work); /* no thread was started */
+        function(0, count, work); /* torch_parallel_for failed before it started a thread */
 }
 
 static void

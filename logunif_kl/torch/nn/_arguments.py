@@ -35,7 +35,7 @@ def check_dtype(dtype: Any) -> None:
 
 
 def check_generator(generator: Any) -> torch.Generator | None:
-    """Return a generator or None, otherwise raise TypeError."""
+    """Return `generator` if it is a torch.Generator or None, otherwise raise TypeError."""
     if generator is not None and not isinstance(generator, torch.Generator):
         raise TypeError(
             f"generator must be a torch.Generator or None, but {type_name(generator)} "
@@ -55,7 +55,7 @@ def whole_number(name: str, value: Any, instead: str = "an int") -> int:
 
 
 def check_real(name: str, given: Any, instead: str) -> None:
-    """Raise if an argument is not a tensor of real numbers. `instead` ends the error message."""
+    """Raise if an argument is not a real tensor. `instead` is the advice at the message's end."""
     if not isinstance(given, Tensor):
         raise TypeError(
             f"{name} must be a torch.Tensor, but {type_name(given)} was given: {to_tensor(given)}"
@@ -67,7 +67,7 @@ def check_real(name: str, given: Any, instead: str) -> None:
 
 
 def check_features(input: Any, inputs: int) -> None:
-    """Raise if the last dimension of an input is not the number of inputs of a linear layer."""
+    """Raise if the last length of an input differs from the number of inputs of a linear layer."""
     if not input.ndim or input.shape[-1] != inputs:
         raise ValueError(
             f"input of shape {tuple(input.shape)} was given to a layer of {inputs} inputs: "

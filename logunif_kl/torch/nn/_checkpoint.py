@@ -20,8 +20,8 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
 
     `torch.utils.checkpoint.checkpoint` runs a part of a network again in the backward pass. It
     restores the state of torch's global generators, but not the state of generators that were given
-    to layers. The returned ``context_fn`` restores those too. `torch.compile` ignores it: give no
-    generator to layers in a compiled checkpoint.
+    to layers. The returned ``context_fn`` restores those too. `torch.compile` ignores a
+    ``context_fn``: do not give generators to layers in a compiled checkpoint.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def _recording(model: torch.nn.Module, states: States) -> Iterator[None]:
 
 
 class _Replaying(AbstractContextManager[None]):
-    """Set the generators to the recorded states on entry, and back to their states on exit.
+    """On entry, set the generators to the recorded states. On exit, restore their own states.
 
     With ``retain_graph=True`` there may be several backward passes, and each enters this context.
     """

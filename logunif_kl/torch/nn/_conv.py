@@ -61,7 +61,7 @@ class _VariationalConv(VariationalLayer):
         return F.pad(input, self._reversed_padding_repeated_twice, mode=mode)
 
     def _options(self, groups: int) -> tuple[Any, ...]:
-        """Return the arguments of torch's convolution after `bias`, for a padded input."""
+        """Return the arguments after `bias` of torch's convolution, for an input from `_padded`."""
         padded = self.padding_mode != "zeros" or isinstance(self.padding, str)
         padding = [0 for _ in self.kernel_size] if padded else self.padding
         return self.stride, padding, self.dilation, groups
@@ -115,7 +115,7 @@ class _VariationalConv(VariationalLayer):
         return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
-        # In a lazy layer whose parameters were loaded, in_channels is 0.
+        # Read the weight, because in_channels is 0 in a lazy layer whose parameters were loaded.
         return self.weight.shape[1] * self.groups
 
 

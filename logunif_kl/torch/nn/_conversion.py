@@ -60,7 +60,7 @@ def conversion(model: torch.nn.Module) -> Conversion:
     Parameters
     ----------
     model : torch.nn.Module
-        Any module, such as what `to_variational` returned.
+        Any module, such as a network that `to_variational` returned.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def conversion(model: torch.nn.Module) -> Conversion:
 
 
 def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor]]]:
-    """List the modules with parameters of their own; a parametrization counts with its module."""
+    """List the modules that have parameters themselves, or in their parametrizations."""
     found = []
     seen: set[int] = set()
     for name, module in model.named_modules():

@@ -44,7 +44,7 @@ def to_variational(
     inplace: bool = False,
     **options: Unpack[VariationalOptions],
 ) -> torch.nn.Module:
-    """Return a copy of a trained network with variational layers, whose means are its weights.
+    """Return a copy of a trained network with variational layers, whose means are the weights.
 
     `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and `Embedding` become `VariationalLinear` and
     so on. They keep their names in the ``state_dict``, their hooks and their mode (training or

@@ -48,7 +48,7 @@ def drop_units(model: nn.Module, weights: Weights) -> None:
     own weights are 0. Each layer keeps at least one unit.
     """
     links = list(_links(model, weights))
-    # Go backwards, because without an unread unit, units of the layer before may be unread too.
+    # Go backwards: when an unread unit is removed, the units that only it reads become unread.
     for link in reversed(links):
         _drop_unread(link, weights)
     # Go forwards, because a unit whose inputs are all constant is constant too.
@@ -71,7 +71,7 @@ def _drop_constant(link: Link, weights: Weights) -> None:
             values = module(values)
     constant &= torch.isfinite(values)
     if not _keeps_constants(link):
-        # The layers pad with zeros, which differ from any other constant.
+        # Some layer pads with zeros, so only the constant 0 is the same at every position.
         constant &= values == 0
     if not constant.any():
         return
@@ -115,7 +115,7 @@ def _keep(link: Link, weights: Weights, kept: Tensor) -> None:
 
 
 def _keeps_constants(link: Link) -> bool:
-    """Whether a constant channel of the first layer adds the same number at every position."""
+    """Whether a constant channel of the first layer adds a constant to channels of the second."""
     if any(
         type(module) in _AVERAGES
         and (

@@ -1,4 +1,4 @@
-"""Estimate the variational lower bound from a minibatch: its log-likelihood and the KL."""
+"""Estimate the variational lower bound from the log-likelihood of a minibatch and the KL."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -127,7 +127,7 @@ class ELBO(torch.nn.Module):
         self.kl_weight = kl_weight
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Check a `kl_weight` that is assigned."""
+        """Set an attribute. Check a number that is assigned to `kl_weight`."""
         super().__setattr__(name, _weight(value) if name == "kl_weight" else value)  # type: ignore[arg-type]
 
     def forward(self, x: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:

@@ -159,7 +159,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return means + self._deviations_at(input, means) * self._noise_at(input, means)
 
     def _deviations_at(self, input: Tensor, means: Tensor) -> Tensor:
-        """Return the standard deviations of the looked-up rows, 0 at `padding_idx`."""
+        """Return the standard deviations of the looked-up rows, which are 0 at `padding_idx`."""
         log_variance = clamped(self._typed())
         if len(log_variance) == len(self.weight):
             log_variance = settled(
@@ -191,7 +191,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return len(self.weight)
 
     def log_alpha_of_weights(self) -> Tensor:
-        """Compute log alpha of every weight, -inf in the row at `padding_idx`, without noise."""
+        """Compute log alpha of every weight. The row at `padding_idx`, without noise, is -inf."""
         found = super().log_alpha_of_weights()
         if self.padding_idx is None:
             return found

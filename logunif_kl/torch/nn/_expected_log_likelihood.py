@@ -28,8 +28,8 @@ def expected_normal_log_likelihood(
 ) -> Tensor:
     """Compute E[log p(target)] of each example for a normal likelihood with a random mean.
 
-    ``normal_log_likelihood(mean, target, log_sigma2) - variance/(2 sigma^2)``. This is exact for
-    any distribution of the mean with these moments (Haussmann et al. 2018, section 2.3).
+    The result ``normal_log_likelihood(mean, target, log_sigma2) - variance/(2 sigma^2)`` is exact
+    for any distribution of the mean with these moments (Haussmann et al. 2018, section 2.3).
 
     Parameters
     ----------
@@ -75,13 +75,13 @@ def expected_bernoulli_log_likelihood(
         "probit"   E log Phi(f)     >= log Phi(m) - v/2
         "logit"    E log sigmoid(f) >= log sigmoid(m) - v/8
 
-    For the target 0, -m replaces m. Both hold for any distribution of f, because the second
+    For the target 0, -m replaces m. Both bounds hold for any distribution of f, because the second
     derivatives of log Phi and log sigmoid are above -1 and -1/4.
 
     Parameters
     ----------
     output : Moments
-        Of the margins, of any shape whose first dimension is the minibatch.
+        The moments of the margins, of any shape whose first dimension is the minibatch.
     target : Tensor
         Of the same shape: 0 or 1, or probabilities of 1.
     link : {"probit", "logit"}
@@ -156,7 +156,7 @@ def expected_categorical_log_likelihood(
     Parameters
     ----------
     output : Moments
-        Of the logits, of shape (M, classes, ...).
+        The moments of the logits, of shape (M, classes, ...).
     target : Tensor
         As for `categorical_log_likelihood`.
     form : {"tilted", "quadratic", "taylor"}
@@ -176,8 +176,8 @@ def expected_categorical_log_likelihood(
 
     Notes
     -----
-    Haussmann et al. (2018), section 2.4, say that several classes are similar to two, but do not
-    derive the formula. Their published code uses ``"taylor"``.
+    Haussmann et al. (2018), section 2.4, say that the case of several classes is similar to that of
+    two, but do not derive the formula. Their published code uses ``"taylor"``.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def _penalty(mean: Tensor, variance: Tensor, form: str) -> Tensor:
     p = log_p.exp()
     if form == "taylor":
         return 0.5 * (p * (1.0 - p) * variance).sum(1)
-    # With logits in place of log p, this would be a difference of large numbers.
+    # With the logits in place of log_p, the result would be a difference of large numbers.
     tilted = torch.logsumexp(log_p + (0.5 - p) * variance, 1)
     return 0.5 * (p * p * variance).sum(1) + tilted
 

@@ -17,11 +17,11 @@ _COMPUTE = (BasePruningMethod, WeightNorm)
 def refresh(module: Any) -> None:
     """Recompute the weights that pruning or weight normalisation derives from the parameters.
 
-    After an optimizer step or `load_state_dict`, these weights are out of date until a forward.
+    These weights are out of date after an optimizer step or `load_state_dict`, until a forward.
     """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, _COMPUTE):
-            # Keep the graph of the weights for later calls, even if this caller needs no gradient.
+            # Later calls need the autograd graph of the weights, even if this caller does not.
             with torch.enable_grad():
                 hook(module, None)
 

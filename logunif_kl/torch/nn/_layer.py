@@ -80,7 +80,7 @@ class VariationalLayer(StochasticModule):
         self._make_log_variance()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Check an option that is assigned later, and refuse to change one of the fixed options."""
+        """Check a value that is assigned to an option, and refuse to change the fixed options."""
         if name in DEFAULTS:
             value = option(name, value, self.posterior)
             if name in FIXED:
@@ -118,7 +118,7 @@ class VariationalLayer(StochasticModule):
             self._log_variance.fill_(self.initial)
 
     def reset_parameters(self) -> None:
-        """Initialise the means and the bias as torch does, and set the second parameter."""
+        """Set the means and the bias as torch does, and log sigma^2 or log alpha to `initial`."""
         super().reset_parameters()  # type: ignore[misc]
         # torch's __init__ calls this before the second parameter exists.
         if self._log_variance_name in self._parameters:
@@ -164,7 +164,7 @@ class VariationalLayer(StochasticModule):
         return self._normals(mean.shape, mean)
 
     def _bounded(self) -> Tensor:
-        """Return the second parameter, at most `max_log_alpha`, with the weight's dimensions."""
+        """Return log sigma^2, or log alpha up to `max_log_alpha`, with the weight's dimensions."""
         found = _posterior.broadcastable(
             self._log_variance_name,
             self._log_variance,
@@ -177,11 +177,11 @@ class VariationalLayer(StochasticModule):
         return _posterior.bounded(found, self.max_log_alpha)
 
     def _typed(self) -> Tensor:
-        """Return the second parameter, at most `max_log_alpha`, in the dtype of the weight."""
+        """Return the result of `_bounded` in the dtype of the weight."""
         return self._bounded().to(self.weight.dtype)
 
     def _root(self) -> Tensor:
-        """Return sigma, or for the multiplicative posterior sqrt(alpha) = sigma/|mean|."""
+        """Return sigma or, for the multiplicative posterior, sqrt(alpha) = sigma/|mean|."""
         return (0.5 * clamped(self._typed())).exp()
 
     def _deviations(self) -> Tensor:
@@ -194,7 +194,7 @@ class VariationalLayer(StochasticModule):
         found = self.weight + deviations * self._normals(shape, self.weight)
         if found.dtype != torch.float16:
             return found
-        # An infinite weight times a zero input would be NaN.
+        # In float16 a weight may overflow, and an infinite weight times a zero input would be NaN.
         most = torch.finfo(found.dtype).max
         return found.clamp(-most, most)
 
@@ -218,12 +218,12 @@ class VariationalLayer(StochasticModule):
         return input
 
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
-        """The terms whose sum is the KL. With ``whole=True``, for all rows of an embedding.
+        """Return the terms whose sum is the KL, for all rows of an embedding if `whole` is True.
 
         A term is ("normal", mu, log_sigma2, 1) or ("alpha", log_alpha, number of weights or scales
         for each element). Under a mask of `torch.nn.utils.prune`, the last item is a tensor of the
-        numbers of kept weights. For the exact "normal" KL it stays 1, because that KL is 0 where
-        `prune` sets mean and variance to 0. Half types become float32, for accurate sums.
+        numbers of kept weights. In a "normal" term of the exact KL, it stays 1, because that KL is
+        0 where `prune` sets mean and variance to 0. Half types become float32, for accurate sums.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")
@@ -243,11 +243,11 @@ class VariationalLayer(StochasticModule):
         return [("alpha", log_variance, counted // max(log_variance.numel(), 1))]
 
     def _mask(self, whole: bool) -> Tensor | None:
-        """The mask of `torch.nn.utils.prune` on the weights, 1 where they are kept."""
+        """Return the mask that `torch.nn.utils.prune` set, 1 for a kept weight, or None."""
         return self._buffers.get("weight_mask")
 
     def neg_kl(self, of: str | None = None) -> Tensor:
-        """-KL(q || p), summed over the weights or the scales: *maximise* it (ELBO sign).
+        """Compute -KL(q || p), summed over the weights or the scales: *maximise* it (ELBO sign).
 
         The prior p is log-uniform, and -KL vanishes as alpha -> inf (Molchanov et al. 2017, Eq. 14;
         see `logunif_kl.torch.neg_kl`). Kingma et al. (2015), Eq. 12, subtract KL from the expected
@@ -283,7 +283,7 @@ class VariationalLayer(StochasticModule):
         return _penalty.total([(self.penalty, self._penalty_terms())])
 
     def kl(self, of: str | None = None) -> Tensor:
-        """KL(q || p), to be *added to a loss*: ``-layer.neg_kl(of)``.
+        """Compute KL(q || p), to be *added to a loss*: ``-layer.neg_kl(of)``.
 
         Add it to the negative log-likelihood of the whole data set. If the loss is a *mean* over a
         minibatch, divide the KL by the number of examples in the data set first.
@@ -297,7 +297,7 @@ class VariationalLayer(StochasticModule):
         -------
         Tensor
             Of the shape of `weight`: log sigma^2 - 2 log|mu|, which is inf where mu = 0, or
-            min(`log_alpha`, `max_log_alpha`). The row at a `padding_idx` has no noise: it is -inf.
+            min(`log_alpha`, `max_log_alpha`). The row at a `padding_idx`, without noise, is -inf.
         """
         refresh(self)
         if self.posterior == "additive":
@@ -305,7 +305,7 @@ class VariationalLayer(StochasticModule):
         return self._bounded().expand(self.weight.shape)
 
     def extra_repr(self) -> str:
-        """Show the arguments of torch's layer, the posterior, and options other than defaults."""
+        """Show the arguments of torch's layer, the posterior, and options that are not defaults."""
         found = [super().extra_repr(), f"posterior={self.posterior!r}"]
         for name in ("sharing", "noise", "estimator", "max_log_alpha", "penalty"):
             value = getattr(self, name)
@@ -315,7 +315,7 @@ class VariationalLayer(StochasticModule):
 
 
 def _refuse_fusion(layer: VariationalLayer, caller: Any) -> None:
-    # torch's fusion assigns to the weight of a copy, as a user may. Only the caller differs.
+    # torch's fusion assigns to `weight`, as a user may, so tell them apart by the calling module.
     if caller.f_globals.get("__name__") == "torch.nn.utils.fusion":
         raise TypeError(
             f"a {type(layer).__name__} was fused with batch normalisation, which would scale its "

@@ -46,7 +46,7 @@ class _Lazy(VariationalLayer):
         raise NotImplementedError
 
     def log_alpha_of_weights(self) -> Tensor:
-        """Compute log alpha of every weight, if the shapes are known."""
+        """Compute log alpha of every weight. Raise if the layer has no shape yet."""
         self._check_made()
         return super().log_alpha_of_weights()
 

@@ -1,4 +1,4 @@
-"""The linear layer."""
+"""The variational linear layer."""
 
 # mypy: allow-untyped-calls, no-warn-return-any, disable-error-code="misc"
 from __future__ import annotations
@@ -105,7 +105,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     `noise` and `estimator` to a layer that loads one: they change the meaning of its parameters.
 
     An optimizer with weight decay (`torch.optim.AdamW`) pulls `log_sigma2` and `log_alpha` towards
-    0, a large variance: put them into a group of parameters with ``weight_decay=0``.
+    0, which is a large variance: put them into a group of parameters with ``weight_decay=0``.
 
     No epsilon is added under the square root. Where the variance is 0, the output is its mean, and
     gradients are finite. Outputs are computed with `log_sigma2` and `log_alpha` of at most 60 (600
@@ -166,7 +166,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         rows = grad.reshape(grad.shape[:-1].numel(), grad.shape[-1])
         d_weight = None
         if wanted[1]:
-            # Multiply by the factor inside the product, which takes no extra time.
+            # Let addmm multiply by the factor, because that takes no extra time.
             inputs = input.reshape(len(rows), input.shape[-1])
             d_weight = torch.addmm(grad.new_empty(()), rows.mT, inputs, beta=0, alpha=factor)
         return grad @ weight if wanted[0] else None, d_weight, rows.sum(0) if wanted[2] else None
@@ -189,5 +189,5 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
-        # In a lazy layer whose parameters were loaded, in_features is 0.
+        # Read the weight, because in_features is 0 in a lazy layer whose parameters were loaded.
         return self.weight.shape[-1]

@@ -1,9 +1,9 @@
 """Local reparameterisation: each output has its own Gaussian (Kingma et al. 2015, Eq. 6).
 
 `sample_output` has two implementations. `composite` uses ordinary operations of torch, and supports
-compilers, transforms, autocast, half types and DTensors. `_Fused` is for plain float32 and float64
-tensors, and passes over them half as often. For the backward pass, `_Fused` keeps two tensors of
-the size of the activations and one of the size of the weights.
+compilers, transforms, autocast, half types and DTensors. `_Fused` takes plain float32 and float64
+tensors, and reads and writes them half as often. For the backward pass, it keeps two tensors of the
+size of the activations and one of the size of the weights.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -25,7 +25,7 @@ Draw = Callable[[Tensor], Tensor]
 
 
 class Product(Protocol):
-    """The product of a layer with weights, and its derivatives. `factor` multiplies d_weight."""
+    """A layer that multiplies inputs by weights. `factor` multiplies the gradient in the weight."""
 
     def _product(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor: ...
 
@@ -50,8 +50,8 @@ def sample_output(
 ) -> Tensor:
     """Sample an output: its mean plus noise times the square root of its variance.
 
-    `variances` are the variances of the weights, or with `log` their logarithms. `draw` returns
-    noise of the shape, type and device of a given mean.
+    `variances` are the variances of the weights, or their logarithms if `log` is True. For a mean,
+    `draw` returns noise of its shape, dtype and device.
     """
     if _fusible(input, weight, bias, variances):
         return _Fused.apply(layer, input, weight, bias, variances, log, draw)
@@ -87,8 +87,8 @@ _LARGEST = {torch.float64: 600.0, torch.float16: 18.0}
 def clamped(log_variance: Tensor) -> Tensor:
     """Limit log sigma^2 or log alpha to 60 (float64: 600, float16: 18).
 
-    Variances are then finite, and a zero input has no noise instead of 0 times infinity, which is
-    NaN. Gradients that are multiplied by the variance do not overflow either.
+    The variances are then finite. With an infinite variance, a zero input would give 0 times
+    infinity, which is NaN. Gradients that are multiplied by the variance do not overflow either.
     """
     return log_variance.clamp(max=_LARGEST.get(log_variance.dtype, 60.0))
 
@@ -104,7 +104,7 @@ def wide(x: Tensor) -> Tensor:
 
 
 def with_noise(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
-    """Compute mean + sqrt(variance) noise, in the type of the mean.
+    """Compute mean + sqrt(variance) noise, in the dtype of the mean.
 
     If a variance is not positive, the result is the mean, and the derivative in the variance is
     zero. Variances may be negative, because some convolutions round 0 to a small negative number.
@@ -135,7 +135,7 @@ def _fusible(*tensors: Tensor | None) -> bool:
 
 
 class _Fused(Function):
-    """`composite` with fewer passes over the tensors, by operations in place."""
+    """Compute what `composite` computes, in place, with fewer passes over the tensors."""
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -153,12 +153,12 @@ class _Fused(Function):
         output = layer._product(input, weight, bias)
         noise = draw(output)
         deviation = layer._product(squares, variances, None).clamp_(min=0.0).sqrt_()
-        # The operation in place would fail for a view.
+        # addcmul_ would fail if the layer returned a view.
         if output._is_view():
             output = torch.addcmul(output, deviation, noise)
         else:
             output.addcmul_(deviation, noise)
-        # Where a deviation is at most `least`, the noise is divided by inf: no gradient there.
+        # Where a deviation is at most `least`, divide by inf, so that its gradient is 0.
         least = torch.finfo(deviation.dtype).tiny ** 0.5
         noise.div_(F.threshold(deviation, least, math.inf, inplace=True))
         ctx.save_for_backward(input, weight, bias, given, squares, variances, noise)
@@ -187,7 +187,7 @@ class _Fused(Function):
 
 
 def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> Any:
-    """Compute gradients that can be differentiated again, by `composite`."""
+    """Compute the gradients of `_Fused` by `composite`, so that they can be differentiated."""
     layer, log = ctx.layer, ctx.log
     input, _, _, variances = given
 
@@ -197,7 +197,7 @@ def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> An
             variance = layer._product(input * input, of_weights, None).clamp_(min=0.0)
             return ratio * variance.sqrt_()
 
-    # Begin a new graph at these views, and return their gradients.
+    # Begin a new autograd graph at views of the arguments, and return the gradients in the views.
     views: Any = [x if x is None else x.view_as(x) for x in given]
     output = composite(layer, views[0], views[1], views[2], views[3], log, draw)
     wanted: Any = [x for x, n in zip(views, needed, strict=True) if n]

@@ -18,16 +18,16 @@ Tensor = torch.Tensor
 
 
 def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
-    """-KL(q || p) of all variational layers of a model, summed: *maximise* it (ELBO sign).
+    """Compute -KL(q || p) of all variational layers of a model: *maximise* it (ELBO sign).
 
-    This is a sum over all alphas, with F as in `logunif_kl.neg_kl` (Hron et al. 2017, Eq. 1)::
+    It is a sum over all alphas, with F as in `logunif_kl.neg_kl` (Hron et al. 2017, Eq. 1)::
 
         -KL = sum_i c_i (constant - F(u_i)),    u_i = 1/(2 alpha_i),    constant = 0 (zero_at=inf)
 
     c_i is the number of weights, or scales of correlated noise, that share alpha_i. A module that
     is used several times (a recurrent cell) counts once, and so do two layers that share both
     parameters. The row at a `padding_idx` has no noise and does not count, unless another layer
-    that shares it draws it.
+    with the same weight draws noise for it.
 
     Parameters
     ----------
@@ -73,10 +73,10 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
 
 
 def kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
-    """KL(q || p) of all variational layers of a model, summed, to be *added to a loss*.
+    """Compute the sum of KL(q || p) of all variational layers, to be *added to a loss*.
 
-    ``-neg_kl(model, of)``. If the loss is a mean over a minibatch, divide the KL by the number of
-    examples in the data set (Kingma et al. 2015, Eqs. 1 and 3), as `ELBO` does.
+    This is ``-neg_kl(model, of)``. If the loss is a mean over a minibatch, divide the KL by the
+    number of examples in the data set (Kingma et al. 2015, Eqs. 1 and 3), as `ELBO` does.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
 
 
 def named_kl(model: torch.nn.Module, of: str | None = None) -> dict[str, Tensor]:
-    """KL(q || p) of each variational layer of a model, in a dict from the layers' names.
+    """Return a dict with KL(q || p) of each variational layer of a model, by the layer's name.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Mean and variance of a network's outputs in one pass, without samples.
+"""Compute the mean and the variance of a network's outputs in one pass, without samples.
 
 Pass `Moments` to a network instead of a tensor. Layers of this package, and functions of torch with
 a rule in `_moments_rules`, return the moments of their outputs. All other functions raise an error.
@@ -24,9 +24,9 @@ class Moments:
     """The mean and the variance of each element of a tensor.
 
     If you pass `Moments` instead of a tensor, a network returns the mean and the variance of its
-    outputs under the posterior over its weights: see `moments`. ``mean, variance = found`` unpacks
-    them. `Moments` have `shape`, `ndim`, `dtype`, `device`, and the tensor methods that rearrange
-    elements, such as `flatten` and `view`. You can add and multiply them by constants.
+    outputs under the posterior over its weights: see `moments`. ``mean, variance = moments``
+    unpacks `Moments`. They have `shape`, `ndim`, `dtype`, `device`, and the tensor methods that
+    rearrange elements, such as `flatten` and `view`. You can add constants, and multiply by them.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class Moments:
         return rule(*args, **(kwargs or {}))
 
     def __getattr__(self, name: str) -> Any:
-        """Raise an error that says so if a tensor method has no rule."""
+        """Raise an error for a tensor method that has no rule, or an unknown attribute."""
         if not name.startswith("_") and hasattr(Tensor, name):
             # The error is also an AttributeError, so that `hasattr` returns False.
             raise _NoMethod(str(_no_rule(f"the method {name!r} of tensors")))

@@ -27,8 +27,8 @@ def product(
 ) -> Any:
     """Return the moments of h = a w + b, for independent inputs a and weights w ~ N(mu, sigma^2).
 
-    With the sums of the matrix product or convolution, E[h] = E[a] mu + b and
-    var[h] = E[a]^2 sigma^2 + var[a] (mu^2 + sigma^2).
+    Products are matrix products or convolutions, as `multiply` computes them: E[h] = E[a] mu + b
+    and var[h] = E[a]^2 sigma^2 + var[a] (mu^2 + sigma^2).
     """
     mean = multiply(x.mean, weight, bias)
     half = mean.dtype == torch.float16
@@ -53,7 +53,7 @@ def product(
 
 
 def _by(function: Any) -> Any:
-    """Return the rule for a product with constant weights."""
+    """Return the rule for a torch function that multiplies by constant weights."""
 
     def rule(
         x: Any, weight: Tensor, bias: Tensor | None = None, *options: Any, **named: Any
@@ -67,7 +67,7 @@ def _by(function: Any) -> Any:
 
 
 def relu(x: Any, inplace: bool = False) -> Any:
-    """Return the moments of z h in place of max(h, 0), with a step z that is independent of h.
+    """Return the moments of z h for an input h and an independent step z, in place of max(h, 0).
 
     P(z = 1) is sigmoid(C E[h]), with C the steepness. For C = inf, z is 1 where E[h] > 0, else 0.
     """
@@ -102,7 +102,7 @@ def _maximum(pool: Any, places: int) -> Any:
 
 
 def _average(pool: Any, places: int) -> Any:
-    """Return the rule for average pooling of n elements: var = sum of the variances / n^2."""
+    """Return the rule for average pooling: the variance is a sum of n variances, over n^2."""
 
     def rule(
         x: Any,
@@ -188,7 +188,7 @@ def scale(x: Any, constant: Any) -> Any:
     """Multiply by a constant."""
     mean = x.mean * constant
     variance = _as_wide_as(x, mean)
-    # Multiply twice, because the square of the constant may overflow (in float16, already of 300).
+    # Multiply twice, because the constant's square may overflow (in float16, the square of 300).
     return x._like(mean, None if variance is None else variance * constant * constant)
 
 

@@ -23,7 +23,7 @@ class StochasticModule(torch.nn.Module):
     """The number of open `sampling` contexts of this module, in all threads."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the module without the number of open contexts, which do not hold for a copy."""
+        """Restore the module, but no open contexts, because contexts do not hold for a copy."""
         super().__setstate__({name: x for name, x in state.items() if name != "_sampling"})
 
     def __prepare_scriptable__(self) -> NoReturn:
@@ -125,12 +125,12 @@ _numbered: WeakValueDictionary[int, torch.Generator] = WeakValueDictionary()
 _calls = count()
 
 
-# The compiler traces again if it is given another generator.
+# For another generator the compiler traces again, so the numbers can be constants of a graph.
 @called_by_compiler
 def _number(generator: torch.Generator) -> tuple[int, int]:
-    """Return a number that identifies the generator, and another one for each call.
+    """Return a number that identifies the generator, and a number that is new in each call.
 
-    The compiler would otherwise merge calls with the same arguments into one call.
+    Without the new number, the compiler would merge calls with the same arguments into one call.
     """
     _operator()
     _numbered[id(generator)] = generator
@@ -153,7 +153,7 @@ def _transformed() -> bool:
 
 @cache
 def _operator() -> Any:
-    """Register the operator ``logunif_kl_nn::normals``. Keep the result, or it is removed again."""
+    """Register the operator ``logunif_kl_nn::normals``, which exists as long as the result."""
     made = torch.library.Library("logunif_kl_nn", "FRAGMENT")
     made.define(
         "normals(Tensor like, SymInt[] shape, int generator, int call) -> Tensor",

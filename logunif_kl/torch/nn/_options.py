@@ -76,7 +76,7 @@ def list_options(function: F) -> F:
 
 
 def checked(options: VariationalOptions) -> dict[str, Any]:
-    """Check the options, and return them with the defaults of those that were not given."""
+    """Check the given options, and return all options, with defaults for those not given."""
     for name in options:
         if name not in DEFAULTS:
             raise TypeError(f"there is no option {name!r}: pass one of {', '.join(DEFAULTS)}")

@@ -1,7 +1,7 @@
 """The penalty of a layer: exact -KL, a published approximation, a fit, or a normal prior.
 
 Closed forms use torch's operations, with finite derivatives everywhere. NumPy computes the
-numerical methods of `logunif_kl.methods`. All use the additive constant of ``zero_at=inf``.
+numerical methods of `logunif_kl.methods`. All have the additive constant of ``zero_at=inf``.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -25,8 +25,8 @@ Tensor = torch.Tensor
 
 EXACT = "exact"
 
-# ("normal", mu, log_sigma2, count) or ("alpha", log_alpha, count), in float32 or float64. The count
-# is a number, or a tensor with a count for each element.
+# A term is ("normal", mu, log_sigma2, count) or ("alpha", log_alpha, count), in float32 or float64.
+# The count is a number, or a tensor with a count for each element.
 Term = tuple[Any, ...]
 
 
@@ -81,7 +81,7 @@ class NormalPrior:
         object.__setattr__(self, "variance", value)
 
     def neg_kl(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
-        """-KL(q || p) of each weight, to be *maximised* (ELBO sign).
+        """Compute -KL(q || p) of each weight, to be *maximised* (ELBO sign).
 
         Parameters
         ----------
@@ -133,9 +133,9 @@ def check(penalty: Any, posterior: str) -> Any:
 def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
     """Return the sum of -KL over the terms of layers; `parts` lists (penalty, terms) by layer.
 
-    Exact penalties of one type and device are computed in one call. A sum over DTensors becomes a
+    One call computes all exact penalties of one dtype and device. A sum over DTensors becomes a
     plain tensor with the same value in every process, so it can be added to a loss. The result is
-    a 0-d tensor on the device of the first term, in float64 if any term is.
+    a 0-d tensor on the device of the first term, in float64 if any term is in float64.
     """
     groups: dict[Any, list[Any]] = {}
     sums: list[Tensor] = []
@@ -164,7 +164,7 @@ def _gathered(value: Any) -> Tensor:
 
 
 def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """Sum counts times -KL, but skip elements with count 0, where -KL may be infinite."""
+    """Sum counts times -KL over elements with a positive count. Elsewhere -KL may be infinite."""
     kept = counts > 0
     # Replace the skipped elements by numbers at which all methods and derivatives are finite.
     safe = (1.0, 0.0) if kind == "normal" else (0.0,)
@@ -177,7 +177,7 @@ def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor)
 
 
 def approximate(penalty: Any, kind: str, *tensors: Tensor) -> Tensor:
-    """Return -KL of each element, by a method, by a fit or from a normal prior."""
+    """Compute -KL of each element with a penalty that is a method, a fit or a normal prior."""
     if isinstance(penalty, NormalPrior):
         return penalty.neg_kl(*tensors)
     x = tensors[0] if kind == "alpha" else _log_alpha(*tensors)
@@ -242,7 +242,7 @@ def _of_method(name: str) -> tuple[str, float, tuple[float, ...]] | None:
 
 
 class Numerical(Function):
-    """-KL, or for ``order=1`` its derivative, by a numerical method of NumPy in float64."""
+    """Compute -KL, or its derivative for ``order=1``, by a numerical method in NumPy's float64."""
 
     @staticmethod
     def forward(x: Tensor, name: str, order: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""The posterior of a layer: the shape of its second parameter, its bound, and its variances.
+"""The posterior of a layer: its variances, and the shape and bound of log sigma^2 or log alpha.
 
 The functions take tensors and options, not a layer.
 """
@@ -34,7 +34,7 @@ def shared_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> 
 def broadcastable(
     name: str, given: Tensor, weight: Tensor, own: Sequence[int], scales: bool
 ) -> Tensor:
-    """Return the second parameter, reshaped to as many dimensions as the weight has.
+    """Return log sigma^2 or log alpha, reshaped to as many dimensions as the weight has.
 
     `own` is the shape of the layer's original parameter. Under correlated noise (`scales`) the
     parameter must broadcast to `own`, otherwise to the shape of the weight.
@@ -58,12 +58,12 @@ def broadcastable(
 
 
 def single(x: Tensor) -> Tensor:
-    """Convert half types to float32, because sums over many weights overflow or stall in them."""
+    """Convert half types to float32, because half-type sums over many weights overflow or stall."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
-    """Return the variances alpha theta^2 of the multiplicative posterior."""
+    """Return the variances alpha mean^2 of the multiplicative posterior."""
     deviations = wide(mean) * (0.5 * wide(clamped(log_alpha))).exp()
     return deviations * deviations
 
@@ -71,7 +71,7 @@ def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
 def kept(mask: Tensor, units: dict[str, int], scales: int | None) -> Tensor:
     """Count the weights that a mask keeps or, given `scales`, the input scales with a kept weight.
 
-    `scales` is the number of all scales. The counts are float64, which is exact for any layer.
+    `scales` is the number of all scales. The counts are float64, which counts any layer exactly.
     """
     mask = mask.double()
     if scales is None:
@@ -112,7 +112,7 @@ class Bounded(Function):
 
 
 def bounded(log_alpha: Tensor, bound: float | None) -> Tensor:
-    """Return log alpha, at most the bound. Without a bound, return it unchanged."""
+    """Return min(log alpha, bound). If the bound is None, return log alpha unchanged."""
     if bound is None:
         return log_alpha
     if torch.compiler.is_compiling():

@@ -26,7 +26,7 @@ from ._sampling import (
 Tensor = torch.Tensor
 
 ELEMENTS = 2**24
-"""The most elements of any module's output in one pass, by default: 64 MiB in float32."""
+"""The default limit on the elements of a module's output in one pass: 64 MiB in float32."""
 
 _PROBED = 16  # examples
 
@@ -47,9 +47,9 @@ def predict(
 ) -> Prediction:
     """Return the predictions of a model with dropout, and how uncertain they are.
 
-    The model runs S times with the noise of training, and the predictions are averaged. With p_s
-    the class probabilities in sample s, and H the entropy (Houlsby et al. 2011, Eq. 2; Gal 2016,
-    section 3.3)::
+    The model runs S times with the noise of training, and the predictions are averaged. If p_s are
+    the class probabilities in sample s, and H is the entropy, the results are (Houlsby et al. 2011,
+    Eq. 2; Gal 2016, section 3.3)::
 
         mean               = p = (1/S) sum_s p_s
         entropy            = H(p) = -sum_c p_c log p_c
@@ -90,10 +90,10 @@ def predict(
         the model runs on `x` itself, once for each sample. Use False for models that share noise
         between examples, or whose inputs have the examples in another dimension.
     batch_size : int, optional
-        The number of rows (examples times samples) to run at once. By default it is chosen by a
-        trial run of a few examples without noise. The largest output of a module, or sample of
-        weights for ``estimator="per_example"``, then has at most 2^24 elements. If memory runs out,
-        the number is halved.
+        The number of rows (examples times samples) to run at once. By default, a trial run of a few
+        examples without noise chooses it so that no output of a module, and no sample of weights
+        for ``estimator="per_example"``, has more than 2^24 elements. If memory runs out, the number
+        is halved.
     generator : torch.Generator, optional
         Draws all noise; the states of other generators are restored. By default the global
         generators and the layers' own generators draw, so `torch.manual_seed` determines the noise.
@@ -120,8 +120,8 @@ def predict(
 
     Notes
     -----
-    For ``"normal"``, let v be the variance of the samples, and sigma^2 of the data's noise. Each
-    element is treated as normal: its entropy is log(2 pi e (v + sigma^2))/2, and its mutual
+    For ``"normal"``, let v be the variance of the samples, and sigma^2 that of the data's noise.
+    Each element is treated as normal: its entropy is log(2 pi e (v + sigma^2))/2, and its mutual
     information is log(1 + v/sigma^2)/2. The predictive variance is v + sigma^2 (Gal and Ghahramani
     2016, section 4).
 
@@ -199,7 +199,7 @@ class _Run:
             for module in model.modules()
         )
         self.like: Any = None
-        """The last output of the model, for its dtype."""
+        """The last output of the model, which decides the dtype of the result."""
 
     def one_by_one(self, x: Any) -> tuple[Tensor, ...]:
         """Run the model on the whole input, once for each sample."""

@@ -1,4 +1,4 @@
-"""Mean, variance, entropy and mutual information of a prediction, from samples of the output."""
+"""Compute the mean, variance, entropy and mutual information of a prediction from samples."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Prediction(NamedTuple):
         The entropy of the predictive distribution, in nats. For ``"normal"`` it is the entropy of
         the normal distribution with the same variance.
     mutual_information : Tensor
-        Of the class and the weights, in nats: `entropy` minus the mean entropy of the samples.
+        `entropy` minus the samples' mean entropy: of the class and the weights, in nats.
     samples : int
         The number of samples.
     """
@@ -86,7 +86,7 @@ def prediction(
     mean, variance, of_samples = (_joined(parts) for parts in zip(*moments, strict=True))
     if likelihood == "normal":
         log_sigma2 = _log_sigma2(log_sigma2, mean)
-        # Use logarithms, because sigma^2 may overflow its type.
+        # Use logarithms, because sigma^2 may overflow its dtype.
         log_variance = variance.log()
         entropy = 0.5 * (
             math.log(2.0 * math.pi * math.e) + torch.logaddexp(log_variance, log_sigma2)
@@ -109,7 +109,7 @@ def _joined(parts: tuple[Tensor, ...]) -> Tensor:
 
 
 def check_output(likelihood: str, output: Any) -> Tensor:
-    """Return the output of a model if it fits the likelihood."""
+    """Return the output of a model if it fits the likelihood, otherwise raise an error."""
     if isinstance(output, Moments):
         raise TypeError(
             "the model returned Moments, which have no samples: pass the model that VBP wraps, "

@@ -64,7 +64,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     makes them permanent in a variational layer, for inference only: ``remove(layer, "weight")``
     and, with the additive posterior, ``remove(layer, "log_sigma2")``. Pruned weights are then
     parameters of value 0 and log sigma^2 = -1e4. If training changes one, the KL grows by
-    thousands of nats. Penalties except ``"exact"`` and ``"molchanov"`` count them even at 0.
+    thousands of nats. Penalties except ``"exact"`` and ``"molchanov"`` count weights that are 0.
 
     References
     ----------
@@ -97,7 +97,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
 
 
 class _Silence(torch_prune.BasePruningMethod):
-    """Set log sigma^2 of pruned weights to `SILENT`; methods of torch would multiply it by 0."""
+    """Set log sigma^2 of pruned weights to `SILENT`. Torch's own methods would set it to 0."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -116,7 +116,7 @@ class _Silence(torch_prune.BasePruningMethod):
 def _silence(layer: Any, mask: Tensor) -> None:
     for hook in layer._forward_pre_hooks.values():
         if isinstance(hook, _Silence):
-            # For a second mask torch would use a container, which multiplies by the masks.
+            # For a second mask, torch would make a container of hooks, which multiplies by masks.
             layer.log_sigma2_mask.mul_(mask)
             layer.log_sigma2 = hook.apply_mask(layer)
             return

@@ -91,7 +91,7 @@ def _count(modules: list[StochasticModule], step: int) -> None:
 
 
 _fast_path: list[bool] = []
-"""The setting of the fast path when each open context began, in all threads."""
+"""The settings of the fast path, saved when each context that is still open began."""
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def without_fast_path() -> Iterator[None]:
     """
     mha = torch.backends.mha
     if torch.compiler.is_compiling():
-        # A compiler refuses to trace the setting.
+        # A compiler refuses to trace a call that sets the fast path.
         yield
         return
     with _lock:

@@ -70,8 +70,8 @@ def cosine_warm_up(step: float, begin: float, end: float) -> float:
 def cyclical_warm_up(step: float, period: float, rising: float = 0.5) -> float:
     """Return a weight of the KL that rises linearly from 0 to 1 in every period.
 
-    Fu et al. (2019), "Cyclical Annealing Schedule: A Simple Approach to Mitigating KL Vanishing",
-    arXiv:1903.10145.
+    The schedule is from Fu et al. (2019), "Cyclical Annealing Schedule: A Simple Approach to
+    Mitigating KL Vanishing", arXiv:1903.10145.
 
     Parameters
     ----------

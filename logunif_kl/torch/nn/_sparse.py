@@ -22,7 +22,7 @@ BACKENDS = ("torch", "scipy")
 class SparseLayer(torch.nn.Module):
     """The base class of the layers that `to_sparse` makes, with weights in compressed sparse rows.
 
-    Their weights are buffers, not parameters.
+    The weights are buffers, not parameters.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class SparseLayer(torch.nn.Module):
         self._forget()
 
     def _forget(self) -> None:
-        """Drop the matrix that the first call has made from the buffers and cached."""
+        """Drop the cached matrix, so that the next call makes it from the buffers."""
         self._made: Any = None
 
     @property
@@ -72,7 +72,7 @@ class SparseLayer(torch.nn.Module):
     def _matrix(
         self, starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]
     ) -> Any:
-        """Make a matrix that the backend can multiply."""
+        """Make a sparse matrix of the backend (torch or SciPy) from rows, columns and values."""
         make = _of_scipy if self.backend == "scipy" else _of_torch
         return make(starts.int(), columns.int(), values.to(_wide(values.dtype)), size)
 
@@ -116,7 +116,7 @@ class SparseLayer(torch.nn.Module):
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype in which to multiply: float32 for half types."""
+    """Return the dtype in which to multiply: float32 for half types, otherwise the given dtype."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
@@ -289,7 +289,7 @@ class SparseConv(SparseLayer):
         used, columns = torch.unique(self._absolute(), return_inverse=True)
         read = torch.unravel_index(used, (self.in_channels, *self.kernel_size))
         matrix = self._matrix(self.row_starts, columns, self.values, (self.out_channels, len(used)))
-        # `windows` is (examples, channels, positions..., kernel...). Select what kept weights read.
+        # `windows` is (examples, channels, positions..., kernel...). Keep what kept weights read.
         order = [1, *range(2 + places, 2 + 2 * places), 0, *range(2, 2 + places)]
         outputs = []
         for part in padded.split(max(_MOST // (len(used) * math.prod(positions)), 1)):

@@ -51,7 +51,7 @@ def log_alpha(model: torch.nn.Module) -> dict[str, Tensor]:
     TypeError
         If `model` is not a module.
     ValueError
-        If it has no variational layers.
+        If `model` has no variational layers.
 
     See Also
     --------
@@ -189,7 +189,7 @@ def threshold_curve(
 
 
 def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield (name, layer) for the layers whose weights can be pruned, or are sparse already."""
+    """Yield (name, layer) for prunable layers and, if `sparse` is True, for sparse layers."""
     check_module(model)
     found = False
     for name, module in model.named_modules():

@@ -112,7 +112,7 @@ def to_sparse(
     weights: dict[torch.nn.Module, tuple[Tensor, Tensor | None]] = {}
     for name, module, weight, kept in with_kept(weighted(model), threshold):
         if getattr(module, "max_norm", None) is not None:
-            continue  # Each look-up changes the rows of this table.
+            continue  # With max_norm, each look-up changes rows of this table.
         check_parameters(name, module)
         check_known(name, module)
         weights[module] = weight.masked_fill(~kept, 0.0), getattr(module, "bias", None)

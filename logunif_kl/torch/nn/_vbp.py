@@ -45,7 +45,7 @@ def moments(
     variance : Tensor, optional
         The variance of the input, of the shape of `x`; zero by default.
     steepness : float
-        The number C, with which z is a Bernoulli variable with P(z = 1) = sigmoid(C E[h]). For the
+        The number C in P(z = 1) = sigmoid(C E[h]), the distribution of z, which is 0 or 1. For the
         default, infinity, z is the step above.
 
     Returns
