@@ -19,7 +19,7 @@ Divergence = Callable[[Any, Any], Any]
 
 
 def log_prob(constants: Constants, value: Any, shape: tuple[int, ...]) -> Any:
-    """Compute log C - log|w|, infinite at 0, for a prior of this batch shape."""
+    """Compute log C - log|value|, which is inf at 0, and broadcast it to this batch shape."""
     return _spread(constants.log_c - jnp.log(jnp.abs(value)), shape)
 
 
