@@ -36,7 +36,7 @@ class Operands(NamedTuple):
 
     @property
     def half(self) -> bool:
-        """Return whether the dtypes of the operands show that the ufunc returns float16."""
+        """Return whether the dtypes of the operands imply that the ufunc returns float16."""
         dtypes = [_dtypes(value) for value in self.values if kind_of(type(value)) != NUMBER]
         flat = [dtype for each in dtypes for dtype in each]
         if not all(dtypes) or not all(isinstance(dtype, np.dtype) for dtype in flat):

@@ -22,7 +22,7 @@ Namespace = Any
 
 _HALF_LOG2 = 0.34657359027997265
 # `reduce` writes exp(-log_sigma2) = exp(r) 2^(4 b n), with b = _SHIFT_BITS and a small integer n.
-# _SHIFT is log(2^(4 b)) as a sum of two floats. n times the first is exact, as that has few bits.
+# _SHIFT is log(2^(4 b)) as a sum of two floats. The first has few bits: n times it is exact.
 _SHIFT_BITS = {"float32": 32, "float64": 256}
 _SHIFT = {
     "float32": (88.72283935546875, -2.437957503945943e-07),
@@ -107,7 +107,7 @@ def gap_hess(xp: Namespace, u: Array) -> Array:
 
 
 class _InLogAlpha(NamedTuple):
-    """P at u = exp(-x)/2 for x = log_alpha, as hi + lo, and what forms the factor of P."""
+    """P at u = exp(-x)/2 for x = log_alpha, as hi + lo, and the numbers that form its factor."""
 
     hi: Array
     lo: Array | float

@@ -197,17 +197,17 @@ def _psi_series(odd: int) -> tuple[float, ...]:
 
 
 _PSI = (_psi_series(0), _psi_series(1))
-_SINH = tuple(1.0 / factorial(2 * k + 1) for k in range(11))  # sinh(x)/x in x^2
-_COSH_1 = tuple(1.0 / factorial(2 * k + 2) for k in range(11))  # (cosh(x) - 1)/x^2
+_SINH = tuple(1.0 / factorial(2 * k + 1) for k in range(11))  # series of sinh(x)/x in x^2
+_COSH_1 = tuple(1.0 / factorial(2 * k + 2) for k in range(11))  # series of (cosh(x) - 1)/x^2
 
 
-# Uniform. With w = high - low and k = (low + high)/w, E log|w| - log(w) is
+# Uniform. With d = high - low and k = (low + high)/d, E log|w| - log(d) is
 #     -1 - log 2 + sum_n k^(2n)/(2n (2n - 1)) for small k, and
 #     log|k/2| - sum_n k^(-2n)/(2n (2n + 1)) for large k.
 
 _CENTRAL = tuple(1.0 / (2 * n * (2 * n - 1)) for n in range(1, 17))
 _DISTANT = tuple(1.0 / (2 * n * (2 * n + 1)) for n in range(1, 17))
-_ARTANH = tuple(1.0 / (2 * n + 3) for n in range(17))  # (artanh(z) - z)/z^3 in z^2
+_ARTANH = tuple(1.0 / (2 * n + 3) for n in range(17))  # series of (artanh(z) - z)/z^3
 _LOG_2 = 0.6931471805599453
 
 
@@ -225,7 +225,7 @@ def uniform(xp: Namespace, low: Array, high: Array) -> Array:
     z = xp.where(distant, z, 0.25 * one)
     far = -xp.log(2.0 * z) - z * z * _horner(_DISTANT, z * z)
     x, y = high / width, low / width
-    # 2x and 2y are k + 1 and k - 1, and x - y = 1
+    # With k = total/width, 2x = k + 1, 2y = k - 1 and x - y = 1.
     between = _times_log(xp, x, x) - _times_log(xp, y, y) - 1.0
     result = xp.where(central, middle, xp.where(distant, far, between))
     return xp.where(width > 0.0, result, constant(xp, low, float("nan")))
@@ -274,7 +274,7 @@ def slopes(call: Call, name: str, a: Array, b: Array, i: int, j: int) -> tuple[A
     if name == "laplace":
         return call("laplace", a, b, i + 1, j), call("laplace", a, b, i, j + 1)
     if name == "uniform":
-        # Compilers turn (x/w)/w, w = b - a, into x/w^2, and w^2 may underflow, so multiply by 1/w.
+        # Compilers turn (x/d)/d with d = b - a into x/d^2. d^2 may underflow, so multiply by 1/d.
         inverse = 1.0 / (b - a)
         return (
             -call("scaled_log", b, a) * inverse * inverse,
@@ -295,7 +295,7 @@ def cauchy(xp: Namespace, loc: Array, scale: Array) -> Array:
 
 
 def gamma_entropy(xp: Namespace, a: Array) -> Array:
-    """Return the entropy of log w for w ~ Gamma(a), a + log Gamma(a) - a psi(a)."""
+    """Return the entropy of log w for w ~ Gamma(a), which is a + log Gamma(a) - a psi(a)."""
     table = _tabulated(xp, "gamma", 1.0 / (1.0 + a))
     return table + (0.5 * xp.log1p(a) - xp.log(a))
 

@@ -15,7 +15,7 @@ _LOG_1500 = 7.313
 # `functions.reduce` returns s, a power of 2^256 in float64 and of 2^32 in float32. _APART lies
 # between the first and the second of these powers.
 _APART = {"float64": 2.0**300, "float32": 2.0**40}
-# Only for a mean of 0 does s exceed the first number. Then the second limits r/2.
+# s exceeds the first number only if the mean is 0. The second limits r/2, to keep s e^(r/2) finite.
 _LARGEST = {"float64": (2.0**600, 170.0), "float32": (2.0**80, 21.0)}
 
 

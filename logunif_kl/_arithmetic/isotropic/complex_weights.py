@@ -30,11 +30,11 @@ class _Format(NamedTuple):
     # A mean above `wide` or below 1/wide is divided or multiplied by `apart` before it is squared.
     wide: float
     apart: float
-    large: float  # above it e^-u is 2^-shift e^-(u - c), c = shift_hi + shift_lo = shift log 2
+    large: float  # for larger u, e^-u is 2^-shift e^-(u - c), c = shift_hi + shift_lo = shift log 2
     shift: int
     shift_hi: float
     shift_lo: float
-    # Powers of 2. If re or im is far smaller than the other, multiply it by those that keep it so.
+    # Powers of 2. If re or im is far smaller than the other, multiply it while it stays smaller.
     raises: tuple[float, float, float]
 
 
@@ -206,7 +206,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     slope, slope_lo = _slope(xp, u, dtype)
     live = ordinary & ~tiny
     slope_lo = slope_lo + xp.where(live & (u < 100.0), lost * (1.0 - slope), zero)
-    # Multiply mu/sigma^2 by (1 - e^-u)/u or, where u is too large, mu/|mu|^2 by 1 - e^-u.
+    # For d_re and d_im, multiply mu/sigma^2 by (1 - e^-u)/u, or mu/|mu|^2 by 1 - e^-u if u is huge.
     divisor = xp.where(live, u, one)
     over_u = xp.where(live, slope / divisor, one)
     back = over_u * divisor

@@ -66,9 +66,9 @@ LK_NAME(any)(M m)
 #define POWER_OF_2(e) ((unsigned)(127 + (e)) << 23)
 
 /* The box: |mu| >= 2^-45 and 2^-60 <= |log_sigma2| < 20, so exp(-log_sigma2) lies between 2^-29 and
- * 2^29. If the derivatives are multiplied by a factor that may be as small as 2^f, the least |mu| is
- * BOX_MU(f). In the box neither u nor its product with the factor is subnormal. Without FMA the box
- * is smaller, so that products of u and the exponential are not subnormal either. */
+ * 2^29. If the derivatives are multiplied by a factor that may be as small as 2^f, the least |mu|
+ * is BOX_MU(f). In the box neither u nor its product with the factor is subnormal. Without FMA the
+ * box is smaller, so that products of u and the exponential are not subnormal either. */
 #ifndef LK_UNFUSED
 #define WINDOW_LOG_SIGMA2 WINDOW_BELOW(0x41a00000u) /* 20 */
 #define BOX_MU_LEAST -45
