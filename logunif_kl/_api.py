@@ -1,4 +1,4 @@
-"""The public functions of -KL."""
+"""The public functions that compute -KL and KL of real weights, and derivatives of -KL."""
 
 from __future__ import annotations
 

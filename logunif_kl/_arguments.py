@@ -8,9 +8,9 @@
 - `Tensors` of a framework with automatic differentiation.
 
 `parse` replaces Keras and Flax variables and other wrappers by the array or tensor inside.
-Tensors are never converted to NumPy, which would lose their derivative without a warning. If one
-argument is an array of another library, a NumPy scalar is accepted as a number, but a NumPy array
-raises an error. This module imports no library that the caller has not imported.
+Tensors are never converted to NumPy, because they would lose their derivative without a warning.
+If one argument is an array of another library, NumPy scalars are accepted as numbers, but NumPy
+arrays raise an error. This module imports no library that the caller has not imported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Operands(NamedTuple):
 
     @property
     def half(self) -> bool:
-        """Return whether the dtypes of the operands show that the ufunc returns float16."""
+        """Return whether the dtypes of the operands imply that the ufunc returns float16."""
         dtypes = [_dtypes(value) for value in self.values if kind_of(type(value)) != NUMBER]
         flat = [dtype for each in dtypes for dtype in each]
         if not all(dtypes) or not all(isinstance(dtype, np.dtype) for dtype in flat):
@@ -60,7 +60,7 @@ class Tensors(NamedTuple):
     framework: str
 
 
-# The kinds of arguments. SCALAR: NumPy scalars. PROTOCOL: __array_ufunc__. WRAPPER: keras.Variable.
+# The kinds of arguments. PROTOCOL is for objects with __array_ufunc__, WRAPPER for keras.Variable.
 NUMBER, SCALAR, NUMPY, PROTOCOL = "number", "scalar", "numpy", "protocol"
 NAMESPACE, TENSOR, WRAPPER, QUANTITY = "namespace", "tensor", "wrapper", "quantity"
 _NUMBERS = (NUMBER, SCALAR)
@@ -98,7 +98,7 @@ def _find_kind(type_: Any) -> str:
 
 
 def _derives(type_: type, library: str, name: str) -> bool:
-    """Return whether a type derives from a class of a library. The library is not imported."""
+    """Return whether a type derives from the class `name` of a library, without importing it."""
     return any(
         base.__name__ == name and base.__module__.partition(".")[0] == library
         for base in type_.__mro__
@@ -106,7 +106,7 @@ def _derives(type_: type, library: str, name: str) -> bool:
 
 
 def unwrapped(name: str, value: Any) -> Any:
-    """Return the array or tensor in a wrapper such as a Keras variable, or another value unchanged.
+    """Return the array in a wrapper, such as a Keras variable. Return other values unchanged.
 
     NumPy could read most wrappers through ``__array__``, but their derivative would be lost.
     Raise TypeError for a symbolic tensor of Keras, which holds no numbers, and for a quantity with
@@ -187,7 +187,7 @@ def _framework(given: dict[str, Any], kinds: list[str]) -> str:
             found.add(_errors.framework(type(value)))
         elif kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY):
             found.add(None)
-        # The framework's module checks numbers, None, strings and the like.
+        # Numbers, None and strings do not count: the framework's module checks them.
     supported = found.intersection(_FRAMEWORKS)
     if not supported:
         name, value = list(given.items())[kinds.index(TENSOR)]
@@ -305,8 +305,8 @@ def _check_one_device(arrays: dict[str, Any]) -> None:
 def _has_float64(xp: Any, array: Any) -> bool:
     """Return whether the device of `array` has float64; True if the namespace cannot tell.
 
-    If it has, narrower types are computed in float64 and rounded once. This avoids the error of a
-    float32 exponential, up to 2 ulp.
+    On such a device narrower types are computed in float64 and rounded once, because exponentials
+    in float32 have errors up to 2 ulp.
     """
     inspection = getattr(xp, "__array_namespace_info__", None)
     if inspection is None:

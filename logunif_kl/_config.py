@@ -102,7 +102,7 @@ _EXTENSIONS = {
     "_torch_operators": "torch._library",
     "_jax_calls": "jax._ffi",
 }
-# Framework -> the module with `why_not`, and what to report with C kernels and without.
+# Framework -> the module that defines `why_not`, and the reports with and without C kernels.
 _COMPUTES = {
     "torch": ("torch._kernels", "operators of C", "ufuncs of C and plain operations"),
     "jax": ("jax._custom_call", "calls of C from XLA", "plain operations of XLA"),
@@ -141,7 +141,7 @@ def _state(extension: str) -> str:
 
 
 def _frameworks() -> dict[str, str]:
-    """Say what computes -KL for each framework in use, without importing a framework."""
+    """Return, for each framework that the program uses, what computes -KL. Import no framework."""
     found = {}
     for name, (module, by_c, otherwise) in _COMPUTES.items():
         imported = sys.modules.get(f"{__package__}.{module}")

@@ -1,7 +1,7 @@
-"""The additive constant of -KL, from ``zero_at`` or ``log_c``.
+"""Compute the additive constant of -KL from ``zero_at`` or ``log_c``.
 
 The prior p(w) = C/|w| is improper, so -KL is defined up to a constant, which the caller chooses.
-With u = 1/(2 alpha) and F(u) = `logunif_kl.special.kl_gap`,
+With u = 1/(2 alpha), F(u) = `logunif_kl.special.kl_gap` and the digamma function psi,
 
     zero_at = a:    -KL = F(1/(2 a)) - F(u)                              (zero at alpha = a)
     log_c = log C:  -KL = 1/2 log(pi e) - 1/2 psi(1/2) + log C - F(u)    (Hron et al. 2017, Eq. 1)
@@ -26,7 +26,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Default(float, ReprEnum):
-    """The default of ``zero_at``, which ``is`` distinguishes from an infinity that a caller passes.
+    """The default of ``zero_at``. The operator ``is`` tells it from an infinity of the caller.
 
     An enum member, unlike a float, stays the same object after pickling, after copying and in
     graphs of torch.compile. torch.compile compares floats by value, and rejects an instance of a
@@ -40,8 +40,8 @@ class _Default(float, ReprEnum):
 
 ZERO_AT_INFINITY = _Default.ZERO_AT_INFINITY
 
-# (log(pi e) - psi(1/2))/2 = (1 + log pi + gamma)/2 + log 2, rounded once;
-# tests/test_convention.py derives it.
+# (log(pi e) - psi(1/2))/2 = (1 + log pi + gamma)/2 + log 2 with Euler's constant gamma, rounded
+# once; tests/test_convention.py derives this number.
 PROPER_CONSTANT = 2.0541199559354117
 # The entropy of N(0, 1).
 HALF_LOG_2_PI_E = 0.5 + 0.5 * math.log(2.0 * math.pi)
@@ -71,7 +71,7 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
 
 
 class Constants(NamedTuple):
-    """The constant of -KL, and log C. A `log_c` from the caller is stored unrounded."""
+    """The constant that is added to -F(u), and log C. A `log_c` of the caller is not rounded."""
 
     added: float
     log_c: float

@@ -1,8 +1,8 @@
-"""Conversions between parametrisations: as arithmetic over a namespace ``xp``, and as ufuncs.
+"""Conversions between parametrisations, as arithmetic over a namespace ``xp`` and as ufuncs.
 
-The formulas are accurate for tiny and huge results, and return limits at the ends of their domain.
-Frameworks differentiate both branches of ``where``. An infinite derivative in the unused branch
-would give NaN, so the formulas avoid such derivatives.
+The formulas are accurate for tiny and huge results. At the ends of its domain, a function returns
+its limit. Frameworks differentiate both branches of ``where``, and an infinite derivative in the
+unused branch would give NaN, so the formulas avoid such derivatives.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _LOG2 = math.log(2.0)
 
 
 def _from_dropout_rate(xp: Any, p: Any) -> Any:
-    # Near p = 1/2 the two logarithms cancel, so use log1p there. |2 p - 1| is exact. Divided by the
-    # smaller of p and 1 - p, it is the odds minus 1, or the inverse odds minus 1.
+    # Near p = 1/2, log(p) and log(1 - p) cancel, so use log1p there. |2 p - 1| is exact, and
+    # |2 p - 1| divided by the smaller of p and 1 - p is p/(1 - p) - 1 or (1 - p)/p - 1.
     one, low, middle = xp.ones_like(p), p < 0.5, xp.abs(p - 0.5) < 0.25
     s = xp.where(low, 1.0 - 2.0 * p, 2.0 * p - 1.0)
     near = xp.log1p(xp.where(middle, s, one) / xp.where(middle, xp.where(low, p, 1.0 - p), one))
@@ -43,7 +43,7 @@ def _to_alpha(xp: Any, x: Any) -> Any:
 def _from_u(xp: Any, u: Any) -> Any:
     zero, doubled = xp.zeros_like(u), 2.0 * u
     large = xp.isinf(doubled)
-    # 0 - log instead of -log, which would be -0 at u = 1/2.
+    # Write 0 - log, because -log would be -0 at u = 1/2.
     return (0.0 - xp.log(xp.where(large, u, doubled))) - xp.where(large, zero + _LOG2, zero)
 
 
@@ -56,7 +56,7 @@ def _to_u(xp: Any, x: Any) -> Any:
 
 
 def _log_size(xp: Any, mu: Any) -> Any:
-    # Frameworks give abs the derivative 0 at 0. As a product, |mu| has the derivative 1 there.
+    # Write |mu| as a product, because frameworks give abs the derivative 0 at mu = 0, not 1.
     one = xp.ones_like(mu)
     return xp.log(mu * xp.where(mu < 0.0, -one, one))
 

@@ -6,7 +6,7 @@ The arguments decide which of three backends computes:
   then takes over (dask, xarray, pandas, polars);
 - the arithmetic of `logunif_kl._arithmetic`, for arrays of an array-API namespace;
 - `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, which support automatic
-  differentiation. Each is imported when the first tensor of its framework is given.
+  differentiation. The first tensor of a framework causes the import of its module.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Operation(NamedTuple):
 
 
 def operation(name: str) -> Operation:
-    """Return a ufunc of this package and its arithmetic, by name."""
+    """Return the ufunc of this name, with its arithmetic."""
     return Operation(getattr(ufuncs, name), ufuncs.FORMS[name].arithmetic)
 
 

@@ -143,7 +143,7 @@ def _is_sparse(value: Any) -> bool:
 
 
 def pure_number_of(type_: Any) -> str | None:
-    """Return the code that gets the number out of a pint, astropy or unyt quantity, else None."""
+    """Return code that extracts the number of a pint, astropy or unyt quantity, else None."""
     if hasattr(type_, "magnitude") and hasattr(type_, "units"):
         return 'to("dimensionless").magnitude'
     if hasattr(type_, "to_value") and (hasattr(type_, "unit") or hasattr(type_, "in_units")):
@@ -185,7 +185,7 @@ def mixture(arguments: dict[str, Any]) -> TypeError:
 
 
 def not_computed(arguments: dict[str, Any]) -> TypeError:
-    """Make the error for arrays for which their own library raised an error."""
+    """Make the error for arrays whose own library cannot compute the function."""
     arrays = {n: v for n, v in arguments.items() if not isinstance(v, (Real, np.generic))}
     if len({type(value).__module__.partition(".")[0] for value in arrays.values()}) > 1:
         return mixture(arguments)
@@ -218,7 +218,7 @@ def no_closed_form(posterior: Any) -> NotImplementedError:
 
 
 def check_prior(posterior: Any, prior: Any) -> None:
-    """Raise ValueError if the event or batch shapes of a posterior and a prior do not fit."""
+    """Raise ValueError if the shapes of a prior do not fit those of a posterior."""
     events = tuple(posterior.event_shape), tuple(prior.event_shape)
     batches = tuple(posterior.batch_shape), tuple(prior.batch_shape)
     if events[0] != events[1] and (events[1] or batches[1]):

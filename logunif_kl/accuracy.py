@@ -1,19 +1,19 @@
 """The worst errors found, in units in the last place, by function, type and kernel.
 
 An ``exhaustive`` claim comes from every input of the type, so its figure is an upper bound. A
-``search`` claim is the worst error found by sampling and climbing; some input may be worse. All
-figures are rounded up. Where a framework replaces subnormal numbers by zeros, the range says so.
+``search`` claim is the worst error found by sampling and hill climbing, so some input may be worse.
+All figures are rounded up. If a framework replaces subnormal numbers by 0, the range says so.
 
 Each name of a kernel stands for one implementation:
 
 - ``avx512``, ``avx2``, ``neon``, ``baseline``, ``python``: the functions of NumPy's arrays.
-  ``neon``, of AArch64, is measured under emulation with fewer inputs.
+  ``neon``, for AArch64, was measured under emulation with fewer inputs.
 - ``arrays``: the functions of array-API arrays, measured on array-api-strict.
-- ``torch``: the arithmetic over PyTorch's namespace in eager mode; in float32 from mean and
-  variance, the kernels in C.
-- ``inductor``: that arithmetic compiled by ``torch.compile``.
+- ``torch``: this package's arithmetic on PyTorch tensors in eager mode; for float32 functions of
+  mean and variance, the kernels in C.
+- ``inductor``: the same arithmetic, compiled by ``torch.compile``.
 - ``triton``: the program for CUDA, in Triton's interpreter. There are no claims for it yet.
-- ``jax``: the arithmetic over JAX's namespace, jitted on the CPU.
+- ``jax``: the same arithmetic on JAX arrays, jitted on the CPU.
 - ``tensorflow``: the public functions in eager mode.
 
 In the half types, the public functions are measured on every framework.

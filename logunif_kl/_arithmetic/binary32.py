@@ -1,7 +1,7 @@
 """Operations on the bits of float32 arrays, and a fused multiply-add, over a namespace ``xp``.
 
-If ``xp`` defines a function of the same name, that function is used instead. It may replace an
-operation that the arrays of ``xp`` lack, or a slower one. The integers are int32. Every integer
+Each function here calls the function of the same name in ``xp``, if there is one, because arrays of
+``xp`` may lack an operation, or have a faster one. The integers are int32. Every integer
 constant must be exact in float32: under vmap, PyTorch's compiler rounds constants to float32.
 """
 
@@ -20,25 +20,25 @@ SPLIT_BITS = 0x3F350500
 
 
 def fma(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
-    """Compute a b + c, with one rounding if the namespace can."""
+    """Compute a b + c, with one rounding if ``xp`` has a fused multiply-add."""
     found = getattr(xp, "fma", None)
     return a * b + c if found is None else found(a, b, c)
 
 
 def fused(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
-    """Compute a b + c as `fma` does, in places where a second rounding would change the result."""
+    """Compute a b + c as `fma` does. Use it where a second rounding would change the result."""
     found = getattr(xp, "fused", None)
     return fma(xp, a, b, c) if found is None else found(a, b, c)
 
 
 def below(xp: Namespace, x: Array, u: Array, bound: float) -> Array:
-    """Return x. Where u >= bound the caller discards the result, and ``xp`` may return 1."""
+    """Return x. The caller ignores x where u >= bound, so ``xp.below`` may return 1 there."""
     found = getattr(xp, "below", None)
     return x if found is None else found(x, u, bound)
 
 
 def from_bound(xp: Namespace, x: Array, u: Array, bound: float) -> Array:
-    """Return x. Where u < bound the caller discards the result, and ``xp`` may return 1."""
+    """Return x. The caller ignores x where u < bound, so ``xp.from_bound`` may return 1 there."""
     found = getattr(xp, "from_bound", None)
     return x if found is None else found(x, u, bound)
 
@@ -86,22 +86,22 @@ def right(xp: Namespace, n: Array, by: int) -> Array:
 def nearest(xp: Namespace, x: Array, factor: float) -> tuple[Array, Array]:
     """Return the integer n nearest to ``x factor``: n as a float32, and n + 64 as an int32.
 
-    The int32 is positive. A namespace may set its bits from the 12th up to anything.
+    The int32 is positive. Callers ignore its bits from the 12th up, so ``xp`` may set them.
     """
     found = getattr(xp, "nearest", None)
     if found is not None:
         pair: tuple[Array, Array] = found(x, factor)
         return pair
-    # Adding and subtracting a large number would not round, because XLA cancels the two operations.
+    # Do not round by adding and subtracting a large number, because XLA would cancel the two.
     n = xp.round(x * factor)
     convert = getattr(xp, "to_integer", None)
     return n, (n.astype(xp.int32) if convert is None else convert(n)) + 64
 
 
 def split(xp: Namespace, x: Array) -> tuple[Array, Array]:
-    """Return m - 1 and k of x = m 2^k, with m between sqrt(1/2) and sqrt(2), for x >= 1.
+    """Write x >= 1 as m 2^k, with m between sqrt(1/2) and sqrt(2), and return m - 1 and k.
 
-    Both are float32. For infinity, m is 1 and k is 128.
+    Both results are float32. If x is infinite, m is 1 and k is 128.
     """
     pattern = bits(xp, x)
     k = right(xp, pattern - SPLIT_BITS, MANTISSA_BITS)

@@ -1,4 +1,4 @@
-"""Products and polynomials in two words, rounded once at the end."""
+"""Products and polynomials in two words: unevaluated sums hi + lo, rounded once at the end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def product_error(a: Array, b: Array, product: Array) -> Array:
 def times(z: Array, hi: Array, lo: Array | float) -> Array:
     """Return ``z (hi + lo)`` for |z| < 2, rounded once.
 
-    The product is scaled so that its rounding error is not subnormal, and therefore exact.
+    The product is scaled, because a subnormal rounding error would not be computed exactly.
     """
     scaled = z * _SCALE
     product = scaled * hi
@@ -36,7 +36,7 @@ def times(z: Array, hi: Array, lo: Array | float) -> Array:
 def polynomial(
     table: Table, at: Lookup, v: Array, v_lo: Array | None, two_words: bool
 ) -> tuple[Array, Array | float]:
-    """Return P(v + v_lo) as two words, of which the second is 0 except where ``two_words``."""
+    """Return hi and lo with hi + lo = P(v + v_lo). Without ``two_words``, lo is 0."""
     *rows, last = table.coefficients
     s = at(last)
     for row in reversed(rows[1:]):
@@ -49,7 +49,7 @@ def polynomial(
     s_lo = ((k1 - s_hi) + p) + product_error(v, s, p)
     q = v * s_hi
     base_lo = at(table.base_lo)
-    if v_lo is not None:  # P'(v) = s_hi + p + v^2 s'(v), and the last term is small
+    if v_lo is not None:  # Add v_lo P'(v), where P'(v) = s_hi + p + a small term v^2 s'(v).
         base_lo = v_lo * (s_hi + p) + base_lo
     q_lo = (product_error(v, s_hi, q) + v * s_lo) + base_lo
     hi = base + q

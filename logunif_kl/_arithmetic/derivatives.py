@@ -3,20 +3,19 @@
 On each range of u = exp(-log_alpha)/2 the table holds a polynomial P in u - c or 1/u - c. The
 derivative of P in log_alpha is a polynomial in the same variable, because d/d log_alpha is -u d/du,
 or w d/dw for w = 1/u. The coefficients are differentiated exactly, before any rounding. No nearly
-equal terms are subtracted, so the derivatives are accurate even in the tails. (The differential
-equation of Dawson's function would lose digits there.) Where two ranges meet, the third derivative
-loses one or two units in the last place, and higher ones can lose up to three digits.
+equal terms are subtracted, so the derivatives are accurate even in the tails. Where two ranges
+meet, the third derivative loses one or two units in the last place, and higher derivatives can lose
+up to three digits.
 
 -KL of N(mu, sigma^2) depends only on log_alpha = log_sigma2 - 2 log|mu|. Write D for d/d log_alpha.
 Then mu d/dmu is -2 D, and the derivatives of -KL in mu and log_sigma2 are::
 
     d^(j+k)/(dmu^j dlog_sigma2^k) = mu^-j (-2D) (-2D - 1) ... (-2D - j + 1) D^k
 
-The product of operators multiplies u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. If
-mu^(2n-j) is infinite at mu = 0, this number is 0. Hence in the range next to u = 0 the result is
-(1/sigma^2)^p mu^(j mod 2) times a polynomial in u, with p = j/2 rounded up. In the other ranges the
-product is expanded in powers of D. `functions.neg_kl_normal` gives the term in D. The table of the
-second derivative gives the terms in D^2 and higher powers.
+The product of operators multiplies u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. This is 0
+if mu^(2n-j) is infinite at mu = 0. Hence in the range next to u = 0 the result is a polynomial in u
+times (1/sigma^2)^p mu^(j mod 2), with p = j/2 rounded up. Elsewhere the product is expanded in
+powers of D, `functions.neg_kl_normal` gives the term in D, and the table gives the others.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def neg_kl_normal_derivative(
     v = xp.where(root, -xp.log(2.0 * xp.where(root, u, one)) - x0, v)
     result = _horner(at, _in_normal(dtype, mu_order, log_sigma2_order), v)
 
-    # Near mu = 0 replace each pair of factors 1/mu by 1/sigma^2, and a single one by mu/sigma^2.
+    # Near mu = 0 replace two factors 1/mu by 1/sigma^2, and a single factor 1/mu by mu/sigma^2.
     # Multiply in steps, because 1/sigma^2 alone may overflow.
     near = result
     if mu_order % 2:
@@ -105,7 +104,7 @@ def _horner(at: tables.Lookup, rows: tuple[Row, ...], v: Array) -> Array:
 
 
 def _polynomials(table: tables.Table) -> list[Polynomial]:
-    """Return the exact polynomial P in v of each range."""
+    """Return the exact coefficients of P(v) for each range."""
     heads = [Fraction(a) + Fraction(b) for a, b in zip(table.base_hi, table.base_lo, strict=True)]
     tails = zip(*table.coefficients, strict=True)
     return [(head, *map(Fraction, tail)) for head, tail in zip(heads, tails, strict=True)]
@@ -137,13 +136,13 @@ def _slope(p: Polynomial) -> Polynomial:
 
 
 def _turned(p: Polynomial, centre: Fraction) -> Polynomial:
-    """Return a d/da of p(a - centre), which is (v + centre) p'(v) for v = a - centre."""
+    """Return the polynomial a d/da p(a - centre) = (v + centre) p'(v), where v = a - centre."""
     return _times_variable(_slope(p), centre)
 
 
 @cache
 def _in_log_alpha(dtype: str, times: int) -> tuple[Row, ...]:
-    """Return the table of the second derivative, differentiated ``times`` times."""
+    """Differentiate the table of the second derivative ``times`` times in log_alpha."""
     table = tables.table("neg_kl_hess", dtype)
     mapped = []
     for i, p in enumerate(_polynomials(table)):
@@ -155,7 +154,8 @@ def _in_log_alpha(dtype: str, times: int) -> tuple[Row, ...]:
 
 @cache
 def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
-    """Return the nonzero factor of each power of D in (-2D) (-2D - 1) ... (-2D - j + 1) D^k."""
+    """Expand (-2D) (-2D - 1) ... (-2D - j + 1) D^k. Return nonzero coefficients by power of D."""
+    # j and k are the orders in mu and log_sigma2, and D is d/d log_alpha.
     found = {log_sigma2_order: 1}
     for i in range(mu_order):
         longer: dict[int, int] = {}
@@ -168,7 +168,7 @@ def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
 
 @cache
 def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, ...]:
-    """Return the table of a derivative: all terms near u = 0, the terms from D^2 on elsewhere."""
+    """Return the rows for a derivative: all terms near u = 0, elsewhere the terms from D^2 on."""
     table = tables.table("neg_kl_hess", dtype)
     near, *rest = _polynomials(table)
     operator = _operator(mu_order, log_sigma2_order)
@@ -181,9 +181,9 @@ def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, .
 
 
 def _near_zero(p: Polynomial, mu_order: int, operator: dict[int, int]) -> Polynomial:
-    """Apply all powers of D to -KL, where D^2(-KL) = sum_n a_n u^n, and divide by u^p.
+    """Apply the operator to -KL near u = 0, where D^2(-KL) = sum_n a_n u^n. Divide by u^lost.
 
-    For u = mu^2/(2 sigma^2), the power u^n/mu^j is u^(n-p) (1/(2 sigma^2))^p mu^(2p-j).
+    With q = `lost` and u = mu^2/(2 sigma^2), u^n/mu^j is u^(n-q) (1/(2 sigma^2))^q mu^(2q-j).
     """
     lost = (mu_order + 1) // 2
     found = [
@@ -203,10 +203,10 @@ def _elsewhere(p: Polynomial, i: int, table: tables.Table, operator: dict[int, i
 
 
 def _slope_in_log_alpha(p: Polynomial, i: int, table: tables.Table) -> Polynomial:
-    """Apply D to the function that polynomial p stands for in range i of the table of D^2(-KL)."""
+    """Differentiate in log_alpha the function that p stands for in range i of the table."""
     if i == table.root:
         return _slope(p)
     turned = _turned(p, Fraction(table.centre[i]))
-    if i == 0 or i >= table.first_recip:  # where the function is P times u or 1/u
+    if i == 0 or i >= table.first_recip:  # there the function is p times u or 1/u
         turned = _plus(p, turned)
     return _scaled(turned, 1 if i >= table.first_recip else -1)

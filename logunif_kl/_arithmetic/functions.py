@@ -1,14 +1,14 @@
 """The exact functions as plain array arithmetic over a namespace ``xp``.
 
-``xp`` is NumPy or any namespace of the array API standard. Arguments and results are float32 or
-float64 arrays of one shape. The arithmetic is as in ``_numpy/c/exact.h``. There are up to eight
-ranges of u, and on each the function is a polynomial ``P(v) = base + v (k1 + v (k2 + ...))`` in v =
-u - c or v = 1/u - c, times a factor. In float64 the last steps are computed in two words. float32
-has tables of its own and needs only one word. ``xp`` provides exponentials and logarithms. For -KL
-from a mean and a variance in float32 see `normal_float32`.
+``xp`` is NumPy or any namespace of the array API standard, and provides exponentials and
+logarithms. Arguments and results are float32 or float64 arrays of one shape. As in
+``_numpy/c/exact.h``, each function has up to eight ranges of u. On a range the function is a factor
+times ``P(v) = base + v (k1 + v (k2 + ...))``, where v = u - c or v = 1/u - c. In float64 the last
+steps are computed in two words: a result is the unevaluated sum of two floats, hi + lo. float32 has
+its own tables and needs no lo. For -KL from mean and variance in float32 see `normal_float32`.
 
-Every branch is computed, and ``where`` chooses one, so that a compiler can fuse all operations.
-There are about twenty temporary arrays. Pass blocks if that takes too much memory.
+Every branch is computed, and ``where`` chooses one, so that a compiler can fuse all operations. A
+function makes about twenty temporary arrays. If these take too much memory, pass smaller blocks.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Array = Any
 Namespace = Any
 
 _HALF_LOG2 = 0.34657359027997265
-# exp(-log_sigma2) = exp(r) 2^(4 b n), with b = _SHIFT_BITS; mu is multiplied by 2^(b n) twice.
-# _SHIFT is log(2^(4 b)) in two parts, of which the first has so few bits that n times it is exact.
+# `reduce` writes exp(-log_sigma2) = exp(r) 2^(4 b n), with b = _SHIFT_BITS and a small integer n.
+# _SHIFT is log(2^(4 b)) as a sum of two floats. The first has few bits: n times it is exact.
 _SHIFT_BITS = {"float32": 32, "float64": 256}
 _SHIFT = {
     "float32": (88.72283935546875, -2.437957503945943e-07),
     "float64": (709.7827128933841, -8.993979834782992e-14),
 }
 _STEPS = (-3, -2, -1, 0, 1, 2, 3)
-_TINY = 2.0**-900  # below it the rounding error of a product is subnormal
-_LARGE = 2.0**900  # above it the splitting of a product overflows
+_TINY = 2.0**-900  # a smaller product may have a subnormal rounding error
+_LARGE = 2.0**900  # splitting a larger factor for `product_error` overflows
 _EXACT_RECIPROCAL_TO = 2.0**990
 
 
 class _InU(NamedTuple):
-    """P at u, and the factors of P in the functions of u."""
+    """The polynomial P at u, as hi + lo, and the numbers that form the factor of P."""
 
     hi: Array
     lo: Array | float
@@ -65,7 +65,7 @@ def _in_u(xp: Namespace, function: str, u: Array) -> _InU:
 
 
 def _finish(p: _InU, z: Array, extra: Array | float = 0.0) -> Array:
-    """``z (P + extra)``, rounded once in float64."""
+    """Return ``z (P + extra)``, rounded once in float64."""
     return compensated.times(z, p.hi, p.lo + extra) if p.two_words else z * (p.hi + extra)
 
 
@@ -74,7 +74,7 @@ def _in_domain(xp: Namespace, u: Array, result: Array) -> Array:
 
 
 def gap(xp: Namespace, u: Array) -> Array:
-    """F(u): see `logunif_kl.special.kl_gap`."""
+    """Return F(u): see `logunif_kl.special.kl_gap`."""
     p = _in_u(xp, "kl_gap", u)
     one = tables.constant(xp, u, 1.0)
     logarithm = 0.5 * xp.log(xp.where(p.recip, u, one))
@@ -83,20 +83,20 @@ def gap(xp: Namespace, u: Array) -> Array:
         total = logarithm + p.hi
         high = total + (((logarithm - total) + p.hi) + p.lo)
         high = xp.where(u == float("inf"), u, high)
-    # In other ranges set the factor to 1, so that `low` has no NaN from 0 * inf.
+    # The factor is u in the range next to u = 0. Elsewhere it is 1, to avoid NaN from 0 * inf.
     low = _finish(p, xp.where(p.origin & (u >= 0), u, one))
     return _in_domain(xp, u, xp.where(p.recip, high, low))
 
 
 def gap_grad(xp: Namespace, u: Array) -> Array:
-    """F'(u): see `logunif_kl.special.kl_gap_grad`."""
+    """Return F'(u): see `logunif_kl.special.kl_gap_grad`."""
     p = _in_u(xp, "kl_gap_grad", u)
     z = xp.where(p.recip, p.w, tables.constant(xp, u, 1.0))
     return _in_domain(xp, u, _finish(p, z, p.hi * p.w_lo))
 
 
 def gap_hess(xp: Namespace, u: Array) -> Array:
-    """F''(u): see `logunif_kl.special.kl_gap_hess`."""
+    """Return F''(u): see `logunif_kl.special.kl_gap_hess`."""
     p = _in_u(xp, "kl_gap_hess", u)
     z = xp.where(p.recip, p.w, tables.constant(xp, u, 1.0))
     if not p.two_words:
@@ -107,7 +107,7 @@ def gap_hess(xp: Namespace, u: Array) -> Array:
 
 
 class _InLogAlpha(NamedTuple):
-    """P at u = exp(-x)/2, and the factors of P in the functions of x = log_alpha."""
+    """P at u = exp(-x)/2 for x = log_alpha, as hi + lo, and the numbers that form its factor."""
 
     hi: Array
     lo: Array | float
@@ -145,7 +145,7 @@ def _scaled(p: _InLogAlpha, z: Array) -> Array:
 
 
 def neg_kl(xp: Namespace, x: Array) -> Array:
-    """-KL at log_alpha = x, which tends to 0 as x -> inf: see `logunif_kl.neg_kl`."""
+    """Return -KL at log_alpha = x, which tends to 0 as x -> inf: see `logunif_kl.neg_kl`."""
     p = _in_log_alpha(xp, "neg_kl", x)
     low = _scaled(p, xp.where(p.origin, p.a, tables.constant(xp, x, 1.0)))
     line = 0.5 * x
@@ -158,19 +158,19 @@ def neg_kl(xp: Namespace, x: Array) -> Array:
 
 
 def neg_kl_grad(xp: Namespace, x: Array) -> Array:
-    """The derivative of -KL in log_alpha: see `logunif_kl.neg_kl_grad`."""
+    """Return the derivative of -KL in log_alpha: see `logunif_kl.neg_kl_grad`."""
     p = _in_log_alpha(xp, "neg_kl_grad", x)
     return _scaled(p, xp.where(p.origin, p.a, tables.constant(xp, x, 1.0)))
 
 
 def neg_kl_hess(xp: Namespace, x: Array) -> Array:
-    """The second derivative of -KL in log_alpha: see `logunif_kl.neg_kl_hess`."""
+    """Return the second derivative of -KL in log_alpha: see `logunif_kl.neg_kl_hess`."""
     p = _in_log_alpha(xp, "neg_kl_hess", x)
     return _scaled(p, xp.where(p.origin | p.recip, p.a, tables.constant(xp, x, 1.0)))
 
 
 def reduce(xp: Namespace, dtype: str, log_sigma2: Array) -> tuple[Array, Array, Array]:
-    """Return r in two words and s = 2^(b n): exp(-log_sigma2) = exp(r) s^4, with r small."""
+    """Return r, r_lo and s with exp(-log_sigma2) = exp(r + r_lo) s^4, r small, s a power of 2."""
     high, low = _SHIFT[dtype]
     n = xp.round(log_sigma2 / -(high + low))
     bits = _SHIFT_BITS[dtype]
@@ -184,7 +184,7 @@ def reduce(xp: Namespace, dtype: str, log_sigma2: Array) -> tuple[Array, Array, 
 
 
 def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
-    """-KL of N(mu, sigma^2) and its derivatives in mu and log_sigma2, of one shape and dtype.
+    """Return -KL of N(mu, sigma^2), and its derivatives in mu and in log_sigma2.
 
     Powers of 2 are moved between factors, so that no square or exponential overflows or underflows
     before u does.
@@ -199,9 +199,9 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     shifted = (mu * s) * s
     half, longer = 0.5 * shifted, shifted * e
     rough = half * longer
-    # mu/sigma^2 without one factor s, in an order that avoids subnormal intermediate results
+    # This is mu/sigma^2 without one factor s. The order of the products avoids subnormal numbers.
     precision_mu = xp.where(s < 1.0, (shifted * e) * s, (shifted * s) * e)
-    # At these limits a factor overflows while mu = 0, or vanishes while mu is infinite.
+    # Set u to its limit where mu is 0 or infinite, because the other factor may be inf or 0 there.
     nothing = (mu == 0) & (log_sigma2 > -float("inf"))
     everything = (size == float("inf")) & (log_sigma2 < float("inf"))
     rough = xp.where(
@@ -214,14 +214,14 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     one = tables.constant(xp, mu, 1.0)
     recip = p.recip
     finite = u < float("inf")
-    # log(u)/2 from u; from the shifted |mu| if u overflows; from |mu| if that overflows too
+    # Compute log(u)/2 from u, or from |shifted| if u overflows, or from |mu| if both overflow.
     log_u = xp.log(xp.where(recip & finite, u, one))
     shifted_finite = xp.abs(shifted) < float("inf")
     log_shifted = xp.log(xp.where(recip & shifted_finite, xp.abs(shifted), one)) + 0.5 * r
     log_size = xp.log(xp.where(recip, size, one)) - 0.5 * log_sigma2
     far = xp.where(shifted_finite, log_shifted - (_HALF_LOG2 - 0.5 * r_lo), log_size - _HALF_LOG2)
     half_log = xp.where(finite, 0.5 * log_u, far)
-    # The last step adds the relative error of `rough`: r_lo, and the rounding of the last product.
+    # The last step adds `u_lo`: r_lo plus the relative rounding error of the product `rough`.
     ordinary = (u > _TINY) & ~recip
     lost = compensated.product_error(half, longer, rough) / xp.where(ordinary, rough, one)
     u_lo = r_lo + xp.where(ordinary, lost, zero)

@@ -1,10 +1,10 @@
 """-KL of N(mu, sigma^2) in float32 over a namespace ``xp``, with few operations and roundings.
 
-This module is written for compilers that fuse operations (torch.compile, XLA, Triton). There are
-two ranges of u, three for the gradient. Near u = 0, F(u) = u (1 + t) with a polynomial t, so the
-value and the gradient are as accurate as u. For larger u they are polynomials in 1/(u + b), and the
-value has the additional term log(u + b)/2. All ranges are computed for each element, and one is
-chosen at the end. The others may overflow.
+This module is written for compilers that fuse operations (torch.compile, XLA, Triton). The
+value has two ranges of u, the gradient three. Near u = 0, F(u) = u (1 + t) with a polynomial t, so
+the value and the gradient are as accurate as u. For larger u they are polynomials in 1/(u + b) for
+a constant b, and the value has the additional term log(u + b)/2. The results for all ranges are
+computed for each element, and one is chosen at the end. The other results may overflow.
 
 Write exp(-log_sigma2) = e c^4, where c is a power of 2^32 and e is neither large nor small. Then
 
@@ -28,14 +28,14 @@ Array = Any
 Namespace = Any
 
 _LOG2 = math.log(2.0)
-# log 2 in two parts: the product of the first and an integer of 9 bits is exact.
+# log 2 as a sum of two parts. The product of the first part and an integer of 9 bits is exact.
 _LOG2_HIGH = math.floor(_LOG2 * 2.0**15) * 2.0**-15
 _LOG2_LOW = _LOG2 - _LOG2_HIGH
-# log_sigma2 is raised to keep u < 2^85. log2|mu| is estimated from the bits of |mu|, up to 0.09 too
-# small. For a subnormal mu the estimate is too large, but u > 2^40 still holds.
+# log_sigma2 is raised to keep u < 2^85. The bits of |mu| give an estimate of log2|mu|, at most 0.09
+# too small. For a subnormal mu the estimate is too large, but u > 2^40 still holds.
 _LARGEST_U = 85.0
 _PER_BIT = 2.0**-23
-# exp(-290) mu^2 < 2^-150 for every finite mu
+# The least -log_sigma2 in use: exp(-290) mu^2 < 2^-150 for every finite mu.
 _SMALLEST_LOG = -290.0
 # Adding a product with one of these has no effect, unless the product is infinite or NaN.
 _TINY, _SMALL = 2.0**-126, 2.0**-115
@@ -68,7 +68,7 @@ def _table(function: str) -> _Table:
 
 @cache
 def _elementary() -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The polynomials of the exponential, and of log(1 + x)/(2 x)."""
+    """Return the coefficients of polynomials that approximate exp(x) and log(1 + x)/(2 x)."""
     from .coefficients import EXP_FLOAT32, HALF_LOG1P_FLOAT32
 
     return EXP_FLOAT32, HALF_LOG1P_FLOAT32
@@ -87,7 +87,7 @@ class _Argument(NamedTuple):
 
 def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
     size = xp.abs(mu)
-    # NaN if |mu| and log_sigma2 are both +inf
+    # x is NaN if |mu| and log_sigma2 are both +inf.
     x = xp.minimum(size - log_sigma2, -log_sigma2)
     x = xp.clip(x, _SMALLEST_LOG, None)
     log2_size = binary32.from_integer(xp, binary32.bits(xp, size))
@@ -96,7 +96,7 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
     excess = x - limited
     n, exponents = binary32.nearest(xp, limited, 1.0 / _LOG2)
     r = fma(xp, n, -_LOG2_LOW, fma(xp, n, -_LOG2_HIGH, limited))
-    # The last 7 bits of n + 64 are 64 + the exponent of e. The higher bits are log2(c)/32.
+    # The last 7 bits of `exponents`, n + 64, are 64 + the exponent of e; the others log2(c)/32.
     c = binary32.unbits(
         xp,
         binary32.left(xp, binary32.right(xp, exponents, 7), 5 + binary32.MANTISSA_BITS)
@@ -114,7 +114,7 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
 
 
 def _near(xp: Namespace, near: _Range, a: _Argument) -> Array:
-    """Compute e (1 + t)/2, which is infinite at log_sigma2 = -inf, so that mu = 0 gives NaN."""
+    """Compute e (1 + t)/2. If log_sigma2 is -inf this is infinite, so that mu = 0 gives NaN."""
     u = binary32.below(xp, a.u, a.u, near.bound)
     t = binary32.horner(xp, near.coefficients, u) * u
     half_e = fma(xp, a.excess, _TINY, a.half_e)
@@ -134,7 +134,7 @@ def _between(xp: Namespace, p: _Range, u: Array) -> Array:
 
 
 def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
-    """-KL and its derivatives in mu and log_sigma2, of float32 arrays of one shape."""
+    """Return -KL and its derivatives in mu and log_sigma2, for float32 arrays of one shape."""
     a = _argument(xp, mu, log_sigma2)
 
     gap = _table("kl_gap")

@@ -1,9 +1,9 @@
-"""E log|w| - log(scale) of other posteriors over a namespace ``xp``, with exact derivatives.
+"""Compute E log|w| - log(scale) of posteriors that are not Gaussian, with exact derivatives.
 
-`laplace`, `uniform`, `scaled_log` and `log_ratio` have differentiation rules. `slopes` expresses
-the partial derivatives of each in terms of these functions, called through ``call``, to which the
-framework attaches the rule. `gamma_entropy`, `student` and `cauchy` are analytic on each range, and
-the framework differentiates their arithmetic.
+`laplace`, `uniform`, `scaled_log` and `log_ratio` have differentiation rules: `slopes` returns the
+partial derivatives of each in terms of these four functions. It calls them through ``call``, which
+adds the rule of the framework. `gamma_entropy`, `student` and `cauchy` are analytic on each range,
+and the framework differentiates their arithmetic. ``xp`` is a namespace of arrays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Call = Callable[..., Array]
 Polynomial = tuple[Fraction, ...]
 
 _EULER = Fraction("0.57721566490153286060651209008240243104215933593992")
-_SMALL = 1.5  # largest |loc|/scale of the series about 0
+_SMALL = 1.5  # the series about 0 is used up to this |loc|/scale
 
 
 def _horner(row: tuple[float, ...], v: Array) -> Array:
@@ -31,7 +31,7 @@ def _horner(row: tuple[float, ...], v: Array) -> Array:
 
 
 def _tabulated(xp: Namespace, name: str, t: Array, rows: Any = None) -> Array:
-    """Evaluate the table at t. `rows` replaces the coefficients of its polynomials, if given."""
+    """Evaluate a table at t, or polynomials with other coefficients, `rows`, on its ranges."""
     from .posterior_tables import TABLES
 
     bounds, centres, _ = TABLES[name, dtype_name(xp, t)]
@@ -60,10 +60,10 @@ def _by_powers(polynomials: list[Polynomial]) -> tuple[tuple[float, ...], ...]:
 # Laplace. Let L(x) = E log|x + X| for X ~ Laplace(0, 1), x = loc/scale and s = scale. Then
 #     d^(i+j) L/(dloc^i ds^j) = (-1)^j s^(-i-j) sum_l c_l x^l L^(i+l)(x),
 #     c_l = binom(j, l) (i + l) (i + l + 1) ... (i + j - 1).
-# Near 0, with the digamma function psi(m + 1) = H_m - gamma,
+# Near 0, with the digamma function psi(m + 1) = 1 + 1/2 + ... + 1/m - gamma,
 #     L = -(cosh x - 1) log|x| + sum over even m of psi(m + 1) x^m/m!
 # and L' = -sinh(x) log|x| + the same sum for odd m; L'' = L - log|x|. Elsewhere L = log|x| + M with
-# M = -t^2 T(t), t = 1/|x| and a tabulated T, and log|x| = log|loc| - log s is differentiated alone.
+# M = -t^2 T(t), t = 1/|x| and a tabulated T; M and log|x| are differentiated separately.
 
 
 def laplace(xp: Namespace, loc: Array, scale: Array, i: int = 0, j: int = 0) -> Array:
@@ -117,7 +117,7 @@ def _near_term(
     result = series - growing * logarithm
     for _ in range(odd + power):
         result = result * x
-    # The derivatives of -log|x| of the orders order - 2, order - 4, ...
+    # Because L'' = L - log|x|, add the derivatives of -log|x| of the orders order - 2, - 4, ...
     for q in range(order - 2, 0, -2):
         pole: Any = float((-1) ** q * factorial(q - 1))
         for _ in range(abs(power - q)):
@@ -130,7 +130,7 @@ def _laplace_far(xp: Namespace, loc: Array, scale: Array, i: int, j: int) -> Arr
     t = scale / xp.abs(loc)
     sign = xp.where(loc < 0.0, constant(xp, loc, -1.0), constant(xp, loc, 1.0))
     result = _tabulated(xp, "laplace", t, _laplace_rows(dtype_name(xp, t), i, j)) * t * t
-    # s^(-i-j) t^i = loc^-i s^-j up to the sign
+    # Multiply by s^(-i-j) t^i, which is loc^-i s^-j up to the sign.
     for _ in range(i):
         result = result / loc
     for _ in range(j):
@@ -151,7 +151,7 @@ def _laplace_far(xp: Namespace, loc: Array, scale: Array, i: int, j: int) -> Arr
 
 
 def _factor(i: int, j: int, power: int) -> int:
-    """Return c_l in the formula above, for l = power."""
+    """Return c_l = binom(j, l) (i + l) (i + l + 1) ... (i + j - 1) for l = power."""
     product = comb(j, power)
     for m in range(power, j):
         product *= i + m
@@ -160,7 +160,7 @@ def _factor(i: int, j: int, power: int) -> int:
 
 @cache
 def _laplace_rows(dtype: str, i: int, j: int) -> tuple[tuple[float, ...], ...]:
-    """Apply the formula above exactly, to M instead of L, and divide by t^2 loc^-i s^-j.
+    """Compute exactly the derivative of M of orders i and j, divided by t^2 loc^-i s^-j.
 
     M^(n) = (-1)^(n+1) t^(2+n) T_n for loc > 0, with T_0 = T and T_(n+1) = (2 + n) T_n + t T_n'.
     """
@@ -168,7 +168,7 @@ def _laplace_rows(dtype: str, i: int, j: int) -> tuple[tuple[float, ...], ...]:
 
     _, centres, polynomials = TABLES["laplace", dtype]
     if i + j >= 2 and dtype == "float32":
-        # Differentiation enlarges the error of the float32 fit, which is as large as this term.
+        # Differentiation would make the error of the float32 fit as large as this term.
         _, centres, polynomials = TABLES["laplace", "float64"]
     found = []
     for centre, coefficients in zip(centres, polynomials, strict=True):
@@ -197,17 +197,17 @@ def _psi_series(odd: int) -> tuple[float, ...]:
 
 
 _PSI = (_psi_series(0), _psi_series(1))
-_SINH = tuple(1.0 / factorial(2 * k + 1) for k in range(11))  # sinh(x)/x in x^2
-_COSH_1 = tuple(1.0 / factorial(2 * k + 2) for k in range(11))  # (cosh(x) - 1)/x^2
+_SINH = tuple(1.0 / factorial(2 * k + 1) for k in range(11))  # series of sinh(x)/x in x^2
+_COSH_1 = tuple(1.0 / factorial(2 * k + 2) for k in range(11))  # series of (cosh(x) - 1)/x^2
 
 
-# Uniform. With w = high - low and k = (low + high)/w, E log|w| - log(w) is
+# Uniform. With d = high - low and k = (low + high)/d, E log|w| - log(d) is
 #     -1 - log 2 + sum_n k^(2n)/(2n (2n - 1)) for small k, and
 #     log|k/2| - sum_n k^(-2n)/(2n (2n + 1)) for large k.
 
 _CENTRAL = tuple(1.0 / (2 * n * (2 * n - 1)) for n in range(1, 17))
 _DISTANT = tuple(1.0 / (2 * n * (2 * n + 1)) for n in range(1, 17))
-_ARTANH = tuple(1.0 / (2 * n + 3) for n in range(17))  # (artanh(z) - z)/z^3 in z^2
+_ARTANH = tuple(1.0 / (2 * n + 3) for n in range(17))  # series of (artanh(z) - z)/z^3
 _LOG_2 = 0.6931471805599453
 
 
@@ -225,7 +225,7 @@ def uniform(xp: Namespace, low: Array, high: Array) -> Array:
     z = xp.where(distant, z, 0.25 * one)
     far = -xp.log(2.0 * z) - z * z * _horner(_DISTANT, z * z)
     x, y = high / width, low / width
-    # 2x and 2y are k + 1 and k - 1, and x - y = 1
+    # With k = total/width, 2x = k + 1, 2y = k - 1 and x - y = 1.
     between = _times_log(xp, x, x) - _times_log(xp, y, y) - 1.0
     result = xp.where(central, middle, xp.where(distant, far, between))
     return xp.where(width > 0.0, result, constant(xp, low, float("nan")))
@@ -241,7 +241,7 @@ def log_ratio(xp: Namespace, a: Array, b: Array) -> Array:
     one = constant(xp, a, 1.0)
     p, q = xp.abs(a), xp.abs(b)
     close = (xp.abs(q - p) <= 0.5 * p) & (p > 0.0)
-    # 2 artanh(z), |z| <= 1/3. In some frameworks log(1 + x) is not accurate enough.
+    # Use 2 artanh(z), |z| <= 1/3, because log(1 + x) is not accurate enough in some frameworks.
     z = xp.where(close, (q - p) / xp.where(close, q + p, one), 0.0 * one)
     near = 2.0 * z + 2.0 * z * (z * z) * _horner(_ARTANH, z * z)
     high, low = xp.where(p > q, p, q), xp.where(p > q, q, p)
@@ -268,13 +268,13 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
 def slopes(call: Call, name: str, a: Array, b: Array, i: int, j: int) -> tuple[Array, Array]:
     """Return the partial derivatives of a function in its two arguments.
 
-    ``call`` takes the name of a function, its arguments and its orders, and returns the value with
-    its differentiation rule.
+    ``call`` takes the name of a function, its arguments and the orders of a derivative, and returns
+    the value with its differentiation rule.
     """
     if name == "laplace":
         return call("laplace", a, b, i + 1, j), call("laplace", a, b, i, j + 1)
     if name == "uniform":
-        # Multiply by 1/w twice, because compilers turn (x/w)/w into x/w^2, and w^2 may underflow.
+        # Compilers turn (x/d)/d with d = b - a into x/d^2. d^2 may underflow, so multiply by 1/d.
         inverse = 1.0 / (b - a)
         return (
             -call("scaled_log", b, a) * inverse * inverse,
@@ -295,7 +295,7 @@ def cauchy(xp: Namespace, loc: Array, scale: Array) -> Array:
 
 
 def gamma_entropy(xp: Namespace, a: Array) -> Array:
-    """Return the entropy of log w for w ~ Gamma(a), a + log Gamma(a) - a psi(a)."""
+    """Return the entropy of log w for w ~ Gamma(a), which is a + log Gamma(a) - a psi(a)."""
     table = _tabulated(xp, "gamma", 1.0 / (1.0 + a))
     return table + (0.5 * xp.log1p(a) - xp.log(a))
 

@@ -1,4 +1,4 @@
-"""The tables of coefficients by columns, and the choice of the entries for each element."""
+"""Arrange the tables of coefficients by columns, and look up the entries for each element."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Lookup = Callable[[tuple[float, ...]], Array]
 
 
 class Table(NamedTuple):
-    """A table by columns: one entry for each range."""
+    """A table of coefficients. Each tuple of numbers has one entry for each range."""
 
     bounds: tuple[float, ...]
     centre: tuple[float, ...]
     base_hi: tuple[float, ...]
     base_lo: tuple[float, ...]
     coefficients: tuple[tuple[float, ...], ...]
-    first_recip: int
-    root: int | None
+    first_recip: int  # the first range with v = 1/u - c
+    root: int | None  # the range around a zero of the function
 
 
 @cache
@@ -55,9 +55,9 @@ def constant(xp: Namespace, like: Array, value: float) -> Array:
 
 
 def lookup(xp: Namespace, like: Array, reached: list[Array]) -> Lookup:
-    """Return a function from a row of a table to an array with the entry of each element.
+    """Return a function that maps a row of a table to an array with the entry for each element.
 
-    For each range but the first, ``reached`` tells which elements lie in it or beyond it.
+    ``reached[i]`` tells which elements lie in range i + 1 or in a later range.
     """
     if xp.__name__ == "numpy":
         index = sum(r.astype(xp.int8) for r in reached)

@@ -1,4 +1,4 @@
-"""Scale w so that variances and their logarithms lose no digits, over a namespace ``xp``."""
+"""Choose a unit for the weight w, so that variances and their logarithms lose no digits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def unit(xp: Namespace, rsqrt: Callable[[Array], Array], loc: Array, scale: Arra
     log(scale) does. The factor is 1/scale where scale is larger than ``|loc|``, and
     1/sqrt(``|loc|`` scale) elsewhere. Then log(sigma^2) is small and neither product overflows.
 
-    KL does not depend on the factor, so the caller passes detached arguments.
+    KL does not depend on the factor, so the caller passes arguments without gradients.
     """
     least = float(xp.finfo(loc.dtype).tiny)
     size, spread = (xp.clip(xp.abs(each), least, 1.0 / least) for each in (loc, scale))
@@ -26,7 +26,7 @@ def unit(xp: Namespace, rsqrt: Callable[[Array], Array], loc: Array, scale: Arra
 def power_of_two(xp: Namespace, size: Array) -> Array:
     """Return a power of 2 that scales numbers of magnitude up to ``size`` into a safe range.
 
-    The product is exact. The factor is 1 for sizes from 2^-60 to 2^60 in float32, and from 2^-400
+    The scaling is exact. The factor is 1 for sizes from 2^-60 to 2^60 in float32, and from 2^-400
     to 2^400 in float64. Beyond these sizes, sums, widths or their quotients could overflow.
     """
     bound, far = (60, 64) if xp.finfo(size.dtype).bits == 32 else (400, 600)
@@ -42,8 +42,8 @@ def marginals(xp: Namespace, size: Array, diagonal: Array, others: Array) -> tup
     logarithms add up to half of sum(log S_ii) - log det S. Small terms keep their digits, and no
     square overflows or underflows.
 
-    The results do not depend on ``size``, the largest magnitude in a row, so the caller passes it
-    detached.
+    ``size``, the largest magnitude in a row, has no effect on the results, so the caller passes it
+    without a gradient.
     """
     size = xp.clip(size, float(xp.finfo(size.dtype).tiny))
     d, rest = xp.abs(diagonal / size), others / size[..., None]

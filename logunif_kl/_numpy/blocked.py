@@ -1,9 +1,9 @@
 """`BlockedUFunc`: array arithmetic in Python that is called like a `numpy.ufunc`.
 
-An expression of fifty NumPy operations over a whole array allocates dozens of arrays of its size.
-Evaluated in blocks of a few thousand elements, it allocates only its output, and its temporaries
-stay in the cache. `BlockedUFunc` is used if the C extension was not built, and for functions
-without a C version.
+An expression of fifty NumPy operations over a whole array allocates dozens of arrays of that size.
+In blocks of a few thousand elements, only the output has the size of the whole array, and the
+temporaries stay in the cache. `BlockedUFunc` is used if the C extension was not built, and for
+functions without a C version.
 
 A `BlockedUFunc` has the features of a ufunc that users, dask, xarray and pandas need: ``out=``,
 ``where=``, ``dtype=``, ``casting=``, ``order=``, ``subok=``, ``signature=``, promotion,
@@ -98,7 +98,7 @@ class BlockedUFunc:
         return self.__name__
 
     def __call__(self, *args: Any, out: Any = None, **options: Any) -> Any:
-        """Evaluate the function. Take the options of a `numpy.ufunc`."""
+        """Evaluate the function, with the options of a `numpy.ufunc`."""
         inputs, outs = self._operands(args, out)
         overrides = _overrides((*inputs, *outs, options.get("where", True)))
         if overrides:
@@ -183,7 +183,7 @@ class BlockedUFunc:
     def _run(
         self, arrays: list[np.ndarray], outs: tuple, where: Any, order: Any, loop: np.dtype
     ) -> tuple[np.ndarray, ...]:
-        """Evaluate block by block. `numpy.nditer` broadcasts, casts and copies overlaps."""
+        """Evaluate by blocks. `numpy.nditer` broadcasts, casts and copies overlapping operands."""
         for array in outs:
             if array is not None and not array.flags.writeable:
                 raise ValueError("output array is read-only")
@@ -243,9 +243,9 @@ class BlockedUFunc:
 
 
 def _weak(value: Any, array: np.ndarray) -> bool:
-    """Whether a value is a Python number, which takes the type of the other operands.
+    """Return whether a value is a Python number, which takes the type of the other operands.
 
-    This is False for an int too large for any integer type, which NumPy makes an object array.
+    Return False for an int that fits no integer type, because NumPy makes it an object array.
     """
     return type(value) in (int, float, complex) and array.dtype.kind in "iufc"
 

@@ -1,4 +1,4 @@
-"""Docstrings of the ufuncs, in C and in Python.
+"""Docstrings of the ufuncs of the C extension, and of their replacements in Python.
 
 NumPy or `BlockedUFunc` puts the call signature above each docstring.
 """

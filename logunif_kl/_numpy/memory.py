@@ -1,4 +1,4 @@
-"""The memory that the linear algebra of NumPy and SciPy needs."""
+"""Check that there is enough memory for the linear algebra of NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BYTES = 96 * 2**20
 
 @cache
 def check_for_linear_algebra() -> None:
-    """Raise MemoryError if OpenBLAS could not allocate its buffers, and would end the process.
+    """Raise MemoryError if memory is too short for OpenBLAS, which would end the process.
 
     OpenBLAS keeps the buffers, so one check is enough.
     """

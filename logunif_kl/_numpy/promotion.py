@@ -1,8 +1,8 @@
-"""Find the loop, that is the types, that NumPy would choose for the call of a ufunc.
+"""Find the loop (the types of inputs and outputs) that NumPy would choose for a ufunc call.
 
 `numpy.spacing` and `numpy.nextafter` have loops for float16, float32 and float64, so their
-``resolve_dtypes`` finds the loop of any function of one or two arguments with the same loops. Their
-loop for long doubles raises an error here.
+``resolve_dtypes`` finds the loop of any function of one or two arguments with the same loops. They
+also have a loop for long doubles, for which this module raises an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MODELS: dict[int, Any] = {1: np.spacing, 2: np.nextafter}
 def resolve(
     name: str, kinds: list, outs: tuple, casting: Any, dtype: Any, signature: Any
 ) -> np.dtype:
-    """Find the loop's type, or raise the error that a NumPy ufunc of this name would raise.
+    """Return the type of the loop, or raise the error that a NumPy ufunc `name` would raise.
 
     `kinds` has the dtype of each input, or its Python type if it is a weak scalar (NEP 50). `outs`
     has an array or None for each output. The other arguments are options of the call.

@@ -14,8 +14,8 @@ def reduced(result: Any, reduction: str) -> Any:
     """Return the sum or the mean, added up in float64 and rounded to the type of the elements.
 
     Masked elements are left out, even in dask. NaN is not skipped, even in pandas and xarray. A
-    missing value of pandas or polars counts as NaN. The mean of an empty array is NaN. Columns of
-    dask give a dask array. Several arrays, such as a dataset of xarray, raise TypeError.
+    missing value of pandas or polars counts as NaN. The mean of an empty array is NaN. For columns
+    of dask the result is a dask array. A dataset of xarray, of several arrays, raises TypeError.
     """
     library = type(result).__module__.partition(".")[0]
     if library in ("pandas", "polars") and hasattr(result, "to_numpy"):

@@ -22,7 +22,7 @@ _COMPILED = ("avx512", "avx2", "neon", "baseline")
 
 
 def _choose() -> tuple[Any, str, str | None]:
-    """Return the C extension or None, the kernel's name, and why it is ``"python"`` or None."""
+    """Return the C extension (or None), the kernel's name, and why Python computes (or None)."""
     wanted = os.environ.get("LOGUNIF_KL_KERNEL", "")
     if wanted == "python":
         return None, "python", "LOGUNIF_KL_KERNEL=python asks for it"
@@ -93,7 +93,7 @@ def python_ufunc(name: str) -> BlockedUFunc:
         nin=form.nin,
         nout=form.nout,
         doc=DOCS[name],
-        # The temporaries of a block then take less than 1 MiB.
+        # In blocks of this size the temporaries take less than 1 MiB.
         block=4096 if form.nin == 1 else 2048,
     )
 

@@ -36,7 +36,7 @@ def of_log_alpha(
     log_c: Any = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL of groups of k weights (complex weights if k is None), or a derivative in log_alpha."""
+    """Return -KL of groups of k weights (complex weights if k is None), or a derivative of -KL."""
     parsed = parse({"log_alpha": log_alpha})
     if isinstance(parsed, Tensors):
         module = _module(parsed.framework, **parsed.given)
@@ -45,7 +45,7 @@ def of_log_alpha(
 
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Any:
-    """-KL of complex weights, from means (or moduli of means) and logarithms of variances."""
+    """Return -KL of complex weights from their means, or moduli of means, and log variances."""
     framework = framework_of({"mu": mu, "log_sigma2": log_sigma2})
     if framework is not None:
         module = _module(framework, mu=mu, log_sigma2=log_sigma2)

@@ -2,7 +2,7 @@
 
 The functions have the same names as in `logunif_kl`, take JAX arrays and tracers, and have an
 option ``reduction``. Each differentiation rule calls the function for the next derivative. The
-second and third derivatives therefore lose no digits; higher derivatives can lose up to three where
+second and third derivatives therefore lose no digits; higher ones can lose up to three digits where
 two ranges of the approximation meet. The functions work under ``jit``, ``vmap``, ``grad``, ``jvp``,
 ``linearize``, ``checkpoint``, ``scan`` and sharding. The functions of `logunif_kl` call them when
 an argument is an array or a tracer of JAX.
@@ -20,7 +20,7 @@ in float32 and rounded at the end.
 
 On the CPU, XLA flushes subnormal numbers to zero: results below 1.2e-38 in float32 and 2.3e-308 in
 float64 are 0, and smaller arguments count as 0. XLA also fuses some multiplications with additions,
-which makes the float64 arithmetic in two words slightly less accurate. Values and first derivatives
+which makes the float64 functions slightly less accurate. Values and first derivatives
 stay within 4 units in the last place; the last bit can depend on the program around the function.
 
 In float32 on the CPU, jitted programs call C kernels for `neg_kl_normal` and `kl_normal` of 512

@@ -1,4 +1,4 @@
-"""Steps that all functions share: parse the arguments, compute, add the constant, reduce."""
+"""Steps of every function: convert the arguments, compute, add the constant, reduce."""
 
 from __future__ import annotations
 

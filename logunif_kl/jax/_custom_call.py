@@ -1,17 +1,15 @@
-"""-KL by the float32 C kernels, in programs that XLA compiles for the CPU.
-
-The kernels compute -KL and its gradient from the mean and the variance, or from log_alpha.
+"""Call the float32 C kernels for -KL, of N(mu, sigma^2) or of log_alpha, in programs for the CPU.
 
 In a traced program a primitive represents each computation. When JAX lowers the program, it turns
 each primitive into a custom call of a kernel or into plain operations. It uses plain operations on
 other platforms, in exported programs, for arrays that XLA divides among devices, and for small
 arrays, where fusing the operations with their neighbours costs less than a call.
 
-The primitives multiply by a sign, because XLA cannot fuse a negation into a custom call. A separate
-negation would make the gradient of the sum of KL over 1e6 weights 10 % slower.
+The primitives multiply their results by a sign, because XLA cannot fuse a negation into a custom
+call. A separate negation would make the gradient of the KL of 1e6 weights 10 % slower.
 
-Kernels are registered with XLA when a program first calls one. XLA may refuse a kernel that was
-built for another interface. At start-up such a failure would make JAX unusable.
+Kernels are registered with XLA when a program first calls one, not at the import: XLA may refuse a
+kernel that was built for another interface, and that error would make JAX unusable.
 """
 
 from __future__ import annotations
@@ -194,7 +192,7 @@ def _primitive(name: str) -> Any:
         try:
             if _suits(context):
                 found = _internals.call(context, _target(name), *operands, sign=np.float32(sign))
-        # The attributes of the context depend on the version of JAX.
+        # Another version of JAX may have other attributes of the context.
         except (AttributeError, TypeError) as error:
             _refuse(f"JAX {jax.__version__} lacks what a call needs: {error}")
         _lowered["XLA" if found is None else "C"] += 1

@@ -35,7 +35,7 @@ _EULER = 0.5772156649015329
 
 
 def kl_of_normal(constants: Constants, loc: Any, scale: Any) -> Any:
-    """KL(N(loc, scale^2) || C/|w|) for each element of the broadcast loc and scale."""
+    """Return KL(N(loc, scale^2) || C/|w|) for each element of the broadcast loc and scale."""
     return evaluate(_normal, -constants.added, loc=loc, scale=scale)
 
 
@@ -45,7 +45,7 @@ def _normal(loc: Array, scale: Array) -> Array:
 
 
 def kl_of_triangular(constants: Constants, loc: Any, scale_tril: Any) -> Any:
-    """KL(N(loc, L L^T) || C/|w|) of vectors, with L the lower triangle of scale_tril."""
+    """Return KL(N(loc, L L^T) || C/|w|) of vectors, with L the lower triangle of scale_tril."""
     (factor,), dtype = arguments(scale_tril=jnp.tril(scale_tril))
     diagonal = jnp.diagonal(factor, axis1=-2, axis2=-1)
     scale, excess = _marginals(diagonal, jnp.tril(factor, -1))
@@ -53,9 +53,9 @@ def kl_of_triangular(constants: Constants, loc: Any, scale_tril: Any) -> Any:
 
 
 def kl_of_low_rank(constants: Constants, loc: Any, factor: Any, diagonal: Any) -> Any:
-    """KL(N(loc, factor factor^T + diag(diagonal)) || C/|w|) of vectors.
+    """Return KL(N(loc, factor factor^T + diag(diagonal)) || C/|w|) of vectors.
 
-    Compute the determinant from a small matrix, by the matrix determinant lemma.
+    The matrix determinant lemma gives the determinant of the covariance from a small matrix.
     """
     (others, diagonal), dtype = arguments(factor=factor, diagonal=jnp.asarray(diagonal)[..., None])
     diagonal = jnp.sqrt(diagonal[..., 0])
@@ -68,7 +68,7 @@ def kl_of_low_rank(constants: Constants, loc: Any, factor: Any, diagonal: Any) -
 
 
 def kl_of_matrix(constants: Constants, loc: Any, scale: Any) -> Any:
-    """KL(N(loc, A A^T) || C/|w|) of vectors, with A = scale any square matrix."""
+    """Return KL(N(loc, A A^T) || C/|w|) of vectors, with A = scale any square matrix."""
     (factor,), dtype = arguments(scale=scale)
     deviation, _ = _marginals(jnp.zeros_like(factor[..., 0]), factor)
     excess = -jnp.linalg.slogdet(factor / deviation[..., None])[1]
@@ -81,7 +81,7 @@ def _marginals(diagonal: Array, others: Array) -> tuple[Array, Array]:
 
 
 def _correlated(constants: Constants, loc: Any, scale: Array, excess: Array, dtype: Any) -> Any:
-    """Add the sum of the KL of the marginals to `excess`, the total correlation of the weights."""
+    """Return the KL of the marginals, added up, plus `excess`, the total correlation of weights."""
     each = kl_of_normal(constants, loc, scale)
     return (each.sum(-1) + excess).astype(jnp.promote_types(jnp.asarray(loc).dtype, dtype))
 
@@ -112,7 +112,7 @@ def _student(df: Array, loc: Array, scale: Array) -> Array:
             "KL of StudentT has no closed form where loc is not 0: use "
             "logunif_kl.neg_kl_posterior of scipy.stats.t, or samples of log_prob"
         )
-    # x^2/2 is 0, but gives E log|w| its second derivative in loc at 0: 1/scale^2 for every df.
+    # x^2/2 is 0, but it has the second derivative of E log|w| in loc at 0, 1/scale^2 for every df.
     loc, scale = _scaled(loc, scale)
     x = loc / scale
     result = 0.5 * (x * x) - posteriors.student(jnp, df)
@@ -147,7 +147,7 @@ class Family(NamedTuple):
     """Added to the result of `function`."""
 
     def kl(self, constants: Constants, *values: Any) -> Any:
-        """KL(posterior || C/|w|) for each element of the broadcast parameters."""
+        """Return KL(posterior || C/|w|) for each element of the broadcast parameters."""
         given = dict(zip(self.parameters, values, strict=True))
         return evaluate(self.function, self.constant - constants.log_c, **given)
 
@@ -168,7 +168,7 @@ FAMILIES = {
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 3, 4))
 def _differentiable(name: str, a: Array, b: Array, i: int = 0, j: int = 0) -> Array:
-    """Compute a function of `posteriors`; for "laplace", its derivative of orders i and j."""
+    """Compute a function of `posteriors`. Only "laplace" has derivatives of orders i and j."""
     return _computed(name, a, b, i, j)
 
 

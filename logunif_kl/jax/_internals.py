@@ -1,6 +1,6 @@
 """The internals of JAX that a custom call needs. Any new version of JAX may change them.
 
-If a JAX version lacks one of the names, XLA compiles plain operations instead.
+If the version in use lacks one of these names, XLA compiles plain operations instead of calls.
 """
 
 # mypy: allow-untyped-calls
@@ -67,7 +67,7 @@ def primitive(
     function : callable
         Computes the results by plain operations.
     jvp, batch : callable
-        The rules of the primitive, with arrays as tangents.
+        The rules for derivatives and for `jax.vmap`. Tangents of `jvp` are always arrays.
     called : callable
         Takes the context of a lowering for the CPU and the operands. Returns the lowered custom
         call, or None to compile `function`.
@@ -102,7 +102,7 @@ def primitive(
 
 
 def drop_unused(whole: Any, parts: Iterable[tuple[Any, slice]]) -> None:
-    """Let JAX replace a primitive by a part of it where only the results of the part are used."""
+    """Let JAX replace a primitive by one that computes only the results that are used."""
     parts = tuple(parts)
 
     def rule(used: list[bool], equation: Any) -> Any:
@@ -119,7 +119,7 @@ def drop_unused(whole: Any, parts: Iterable[tuple[Any, slice]]) -> None:
 
 
 def with_one_batch_axis(arrays: Any, axes: Any) -> tuple[list[Any], int]:
-    """Give all arrays of one shape a batch axis at the same position."""
+    """Broadcast and move axes, so that all arrays have a batch axis, at the same position."""
     if len(set(axes)) == 1:
         return list(arrays), axes[0]
     length = next(x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None)

@@ -27,13 +27,13 @@ def of_log_alpha(
     log_c: Any = None,
     reduction: str = "none",
 ) -> Array:
-    """-KL of groups of k weights (complex weights if k is None), or a derivative in log_alpha."""
+    """Return -KL of groups of k weights (complex weights if k is None), or a derivative of -KL."""
     added = constant(k, zero_at, log_c)
     return evaluate(lambda x: _of_log_alpha(x, k, order), added, reduction, log_alpha=log_alpha)
 
 
 def of_normal(mu: Any, log_sigma2: Any, zero_at: Any, log_c: Any, reduction: str) -> Array:
-    """-KL of complex weights, from their means or the moduli of the means, and log variances."""
+    """Return -KL of complex weights from their means, or moduli of means, and log variances."""
     check_reduction(reduction)
     added = constant(None, zero_at, log_c)
     mu = unwrapped("mu", mu)

@@ -19,7 +19,7 @@ Divergence = Callable[[Any, Any], Any]
 
 
 def log_prob(constants: Constants, value: Any, shape: tuple[int, ...]) -> Any:
-    """Compute log C - log|w|, infinite at 0, for a prior of this batch shape."""
+    """Compute log C - log|value|, which is inf at 0, and broadcast it to this batch shape."""
     return _spread(constants.log_c - jnp.log(jnp.abs(value)), shape)
 
 
@@ -84,8 +84,8 @@ def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callabl
 def wrappers(kl: Divergence, base: str, mask: str) -> tuple[Divergence, Divergence, Divergence]:
     """Make the divergences of independent, masked and expanded posteriors.
 
-    `kl` is the library's divergence. The attributes `base` and `mask` hold the wrapped distribution
-    and its mask.
+    `kl` is the library's divergence. `base` and `mask` are the names of the attributes that hold
+    the wrapped distribution and its mask.
     """
 
     def independent(p: Any, q: Any) -> Any:

@@ -1,8 +1,8 @@
-"""JVP rules: the derivative of each function is the function of the next order.
+"""JVP rules. The derivative of each function is computed by the function of the next order.
 
 Arguments are float32 or float64 arrays of one shape. JAX never differentiates the arithmetic
 itself, which would lose accuracy in the tails. An eager call compiles the whole arithmetic of the
-function. In a trace the arithmetic becomes part of the caller's program.
+function. If JAX traces the caller, the arithmetic becomes part of the caller's program.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _custom_call.RULES["log_alpha_value_and_gradient"] = _of_log_alpha_rule
 
 @partial(jax.custom_jvp, nondiff_argnums=(2,))
 def neg_kl_normal(mu: Array, log_sigma2: Array, sign: float = 1.0) -> Array:
-    """Compute -KL of N(mu, sigma^2), or KL with the sign -1.0."""
+    """Compute -KL of N(mu, sigma^2), or KL if ``sign`` is -1.0."""
     return _value(mu, log_sigma2, sign)
 
 
@@ -89,7 +89,7 @@ def _neg_kl_normal_rule(sign: float, primals: Any, tangents: Any) -> tuple[Array
 def neg_kl_normal_with_gradient(
     mu: Array, log_sigma2: Array, sign: float
 ) -> tuple[Array, Array, Array]:
-    """Compute -KL and its two derivatives in one evaluation, each times the sign."""
+    """Compute -KL and its two derivatives in one evaluation, each multiplied by ``sign``."""
     value, d_mu, d_log_sigma2 = _value_and_gradient(mu, log_sigma2, sign)
     return value, d_mu, d_log_sigma2
 
@@ -124,7 +124,7 @@ def _neg_kl_normal_derivative_rule(
 
 
 def _next(primals: Any, tangents: Any, mu_order: int, log_sigma2_order: int) -> Array:
-    """Return the tangent of a derivative, computed from the derivatives one order higher."""
+    """Return the tangent of a derivative of -KL, from the derivatives that are one order higher."""
     orders = (mu_order + 1, log_sigma2_order), (mu_order, log_sigma2_order + 1)
     found = [
         None if is_zero(tangent) else neg_kl_normal_derivative(*primals, *order)
@@ -134,7 +134,7 @@ def _next(primals: Any, tangents: Any, mu_order: int, log_sigma2_order: int) -> 
 
 
 def along(tangents: Any, derivatives: Any, like: Array) -> Array:
-    """Add up the products of tangents and derivatives, except for tangents that are 0."""
+    """Return the sum of tangent times derivative over all tangents that are not symbolic zeros."""
     terms = [
         tangent * derivative
         for tangent, derivative in zip(tangents, derivatives, strict=True)

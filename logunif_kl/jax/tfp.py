@@ -137,7 +137,7 @@ class ImproperLogUniform(distributions.Distribution):  # type: ignore[misc, unus
 
 
 def _general(kind: type) -> type:
-    """Return the base class. TFP uses it to wrap distributions that are not pytrees."""
+    """Return the base class of `kind`, which TFP uses for distributions that are not pytrees."""
     return kind.__bases__[0]
 
 

@@ -1,4 +1,4 @@
-"""The ufunc with three results, also for libraries that support only ufuncs with one result."""
+"""`neg_kl_normal_and_grad`: a ufunc with three results, and a way to apply it to dask arrays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Derivatives of second and higher order of -KL to the prior C/|w|^2, in mean and variance.
 
-The derivatives are computed from u = |mu|^2/sigma^2 and the derivatives of Ein(u). Arguments are
-float32 or float64 arrays of one shape. One word is enough for these formulas.
+They are computed in plain floats from u = |mu|^2/sigma^2 and the derivatives of Ein(u).
 """
 
 from __future__ import annotations
@@ -13,17 +12,18 @@ from ..tables import Array, Namespace, constant, dtype_name
 
 _LOG_50 = 3.912
 _LOG_1500 = 7.313
-# s is a power of 2^256 in float64, and of 2^32 in float32. _APART lies between the first and the
-# second of these powers.
+# `functions.reduce` returns s, a power of 2^256 in float64 and of 2^32 in float32. _APART lies
+# between the first and the second of these powers.
 _APART = {"float64": 2.0**300, "float32": 2.0**40}
-# s exceeds the first number only if the mean is 0. Then r/2 is limited, to keep s e^(r/2) finite.
+# s exceeds the first number only if the mean is 0. The second limits r/2, to keep s e^(r/2) finite.
 _LARGEST = {"float64": (2.0**600, 170.0), "float32": (2.0**80, 21.0)}
 
 
 def ein_derivative(xp: Namespace, u: Array, order: int) -> Array:
-    """Return the derivative of Ein(u), of order 1 or more: +- the integral of t^(order-1) e^-ut.
+    """Return the derivative of Ein(u) of order m >= 1, which is (-1)^(m-1) I_m.
 
-    With m = order, I_m = e^-u sum_j u^j/(m (m + 1) ... (m + j)) and I_(m+1) = (m I_m - e^-u)/u.
+    I_m, the integral of t^(m-1) e^-ut over [0, 1], is e^-u sum_j u^j/(m (m + 1) ... (m + j)), and
+    I_(m+1) = (m I_m - e^-u)/u, which is used for large u.
     """
     far = u > order + 1.0
     one = constant(xp, u, 1.0)
@@ -53,7 +53,7 @@ def normal_hessian(
     infinity = constant(xp, re, float("inf"))
     size = xp.where(xp.abs(re) > xp.abs(im), xp.abs(re), xp.abs(im))
     log_size = xp.log(xp.where(size > 0.0, size, one))
-    # If true, u is at least 50; if false, u is at most 100.
+    # Where `far` is true, u is at least 50; where it is false, u is at most 100.
     log_u = 2.0 * log_size - log_sigma2
     known = (size > 0.0) & (re == re) & (im == im)
     far, gone = known & (log_u > _LOG_50), known & (log_u > _LOG_1500)
@@ -68,7 +68,7 @@ def normal_hessian(
     across = (4.0 * (p * q) * over * over / length) / length
 
     # 1/sigma is root s^2, where s is a power of 2. No partial product overflows or underflows
-    # unless the result does, in this order or backwards, as the next derivative multiplies.
+    # unless the result does, in this order or in reverse, as in the next derivative.
     dtype = dtype_name(xp, re)
     r, r_lo, s = functions.reduce(xp, dtype, xp.where(gone, zero, log_sigma2))
     first, last = xp.where(s < _APART[dtype], s, one), xp.where(s < _APART[dtype], one, s)

@@ -5,8 +5,8 @@ With u = |mu|^2/sigma^2 and sigma^2 = E|w - mu|^2, -KL is a constant minus
     Ein(u) = gamma + log u + E1(u) = sum_n (-1)^(n+1) u^n/(n n!)
 
 The first two derivatives in log alpha = -log u are 1 - e^-u and -u e^-u. Ein(u) is computed as u +
-u^2 Q(u) up to u = 2, and as (gamma + log u) + E1(u) above. The last term of both sums is small, so
-its rounding does not matter. Arguments are float32 or float64 arrays of one shape.
+u^2 Q(u) for u < 2, with a tabulated Q, and as (gamma + log u) + E1(u) for larger u. The rounding of
+the last, small term does not matter. Arguments are float32 or float64 arrays of one shape.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _LOG_2 = 0.6931471805599453
 class _Format(NamedTuple):
     """Numbers that depend on the type."""
 
-    gamma_lo: float  # Euler's constant minus its first word
+    gamma_lo: float  # Euler's constant minus the float in _GAMMA
     lift: float  # a power of 2 that makes the squares of tiny means normal
     tiny: float  # means are multiplied by `lift` if u is below this
     # A mean above `wide` or below 1/wide is divided or multiplied by `apart` before it is squared.
     wide: float
     apart: float
-    large: float  # above this, e^-u is 2^-shift e^-(u - c), with c = shift log 2 in two words
+    large: float  # for larger u, e^-u is 2^-shift e^-(u - c), c = shift_hi + shift_lo = shift log 2
     shift: int
     shift_hi: float
     shift_lo: float
-    # Powers of 2. Multiply a small part of the mean by each that leaves it smaller than the other.
+    # Powers of 2. If re or im is far smaller than the other, multiply it while it stays smaller.
     raises: tuple[float, float, float]
 
 
@@ -90,7 +90,7 @@ def grad(xp: Namespace, x: Array) -> Array:
 def hess(xp: Namespace, x: Array) -> Array:
     """Return -u e^-u, the second derivative in log alpha = x.
 
-    u is computed in two words, because its relative error is multiplied by u.
+    u is computed in two words, because e^-u multiplies the relative error of u by u.
     """
     dtype = dtype_name(xp, x)
     form = _FORMATS[dtype]
@@ -105,7 +105,7 @@ def hess(xp: Namespace, x: Array) -> Array:
     lost = product_error(u, e, found, FORMATS[dtype].splitter) + u * e_lo
     found = found + (found * rest + lost)
     found = found * xp.where(large, 2.0**-form.shift * one, one)
-    # u e^-u = u - u (1 - e^-u). XLA would merge a product of two exponentials into one.
+    # For small u use u - u (1 - e^-u), because XLA would merge the exponentials in u e^-u.
     small, small_lo = exp(xp, -xp.where(x > 6.0, x, 6.0 * one), dtype)
     small = small + (small_lo - small * _slope(xp, small, dtype)[0])
     found = xp.where(middle, found, xp.where(x > 0.0, small, zero))
@@ -113,10 +113,10 @@ def hess(xp: Namespace, x: Array) -> Array:
 
 
 def derivative(xp: Namespace, x: Array, order: int) -> Array:
-    """Return the derivative of -KL of the given order in log alpha = x; order 0 is -KL."""
+    """Return the derivative of -KL in x = log alpha, of any order. Order 0 gives -KL."""
     if order < 3:
         return (neg_kl, grad, hess)[order](xp, x)
-    # d/dx (e^-u q(u)) = e^-u u (q - q'), from q = -u for the second derivative
+    # The second derivative is e^-u q(u) with q = -u, and d/dx (e^-u q(u)) = e^-u u (q - q').
     q = [0, -1]
     for _ in range(order - 2):
         slope = [*(k * c for k, c in enumerate(q) if k), 0]
@@ -151,7 +151,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     a, b = a * lift, b * lift
 
     p, q = xp.where(none_a, zero, a * e), xp.where(none_b, zero, b * e)
-    # mu/sigma^2 without two factors s, times `lift`
+    # p and q are re/sigma^2 and im/sigma^2 without two factors s, times `lift`.
     first, second = a * p, b * q
     scaled = first + second
     size = xp.abs(re) + xp.abs(im)
@@ -206,7 +206,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     slope, slope_lo = _slope(xp, u, dtype)
     live = ordinary & ~tiny
     slope_lo = slope_lo + xp.where(live & (u < 100.0), lost * (1.0 - slope), zero)
-    # Multiply mu/sigma^2 by (1 - e^-u)/u or, where u is too large, mu/|mu|^2 by 1 - e^-u.
+    # For d_re and d_im, multiply mu/sigma^2 by (1 - e^-u)/u, or mu/|mu|^2 by 1 - e^-u if u is huge.
     divisor = xp.where(live, u, one)
     over_u = xp.where(live, slope / divisor, one)
     back = over_u * divisor
@@ -228,8 +228,8 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     square_lo = square_lo + ((larger - square) + smaller)
     gradients = []
     for part, far_part, near_part in ((re, distant[0], a), (im, distant[1], b)):
-        # If one part is far smaller than the other, a product may overflow or underflow although
-        # the derivative does not.
+        # Enlarge a part that is far smaller than the other, because otherwise a product may
+        # overflow or underflow although the derivative does not.
         rest, raises = xp.abs(part), []
         for step in form.raises:
             raises.append(xp.where(rest < plain / step, step * one, one))
@@ -269,7 +269,7 @@ def _ordered(xp: Namespace, a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _far(xp: Namespace, log_u: Array, log_lo: Array, u: Array, dtype: str) -> Array:
-    """Return gamma + log u + E1(u) for u >= 2, with log u in two words."""
+    """Return gamma + log u + E1(u) for u >= 2, where log u = log_u + log_lo."""
     gamma = _GAMMA[dtype]
     head = log_u + gamma
     lost = xp.where(log_u < float("inf"), (log_u - head) + gamma, constant(xp, u, 0.0))
@@ -279,7 +279,7 @@ def _far(xp: Namespace, log_u: Array, log_lo: Array, u: Array, dtype: str) -> Ar
 
 
 def _slope(xp: Namespace, u: Array, dtype: str) -> tuple[Array, Array]:
-    """Return 1 - e^-u in two words."""
+    """Return 1 - e^-u as an unevaluated sum of two floats, (high, low)."""
     one = constant(xp, u, 1.0)
     far = u >= 1.0
     inner = xp.where(far, one, u)

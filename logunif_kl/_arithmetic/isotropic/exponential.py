@@ -1,4 +1,4 @@
-"""Products, and the exponential, in two words of float32 or of float64, over a namespace ``xp``."""
+"""Products and exponentials in two words, as sums hi + lo of two floats that are not added up."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Format(NamedTuple):
     log2_lo: float
     coefficients: tuple[tuple[float, float], ...]  # the first coefficients of exp, in two words
     rest: tuple[float, ...]  # the other coefficients, in one word
-    least: int  # the least exponent of 2 in the result
-    steps: tuple[int, ...]  # other exponents are `least` plus a sum of steps
+    least: int  # the least exponent n of the factor 2^n
+    steps: tuple[int, ...]  # n - least is the sum of some of these steps
 
 
 FORMATS = {
@@ -83,7 +83,7 @@ def product_error(a: Array, b: Array, product: Array, splitter: float) -> Array:
 
 
 def exp_in_two_words(xp: Namespace, y: Array, dtype: str) -> tuple[Array, Array]:
-    """Return exp(y) as a sum of two words; -11 < y < 10 in float64, -87 < y < 88 in float32."""
+    """Return exp(y) as hi and lo, for -11 < y < 10 in float64 or -87 < y < 88 in float32."""
     form = FORMATS[dtype]
     n = xp.round(y * 1.4426950408889634)
     r = y - n * form.log2_hi
@@ -108,7 +108,7 @@ def exp_in_two_words(xp: Namespace, y: Array, dtype: str) -> tuple[Array, Array]
 
 
 def exp(xp: Namespace, y: Array, dtype: str) -> tuple[Array, Array]:
-    """Return exp(y). In float32 use two words, because ``xp.exp`` may be several ulp off."""
+    """Return exp(y) as hi and lo. Only float32 needs lo: its ``xp.exp`` may be several ulp off."""
     plain = xp.exp(y)
     zero = constant(xp, y, 0.0)
     if dtype == "float64":

@@ -10,7 +10,7 @@ Above that bound, with psi the digamma function,
     F_k(u) = a (log u - psi(a)) - a sum_n (1-a) (2-a) ... (n-a)/(n u^n).
 
 D = d/d log_alpha is -u d/du. D maps u e^-v p(v), v = u T, to u e^-v ((v - 1) p - v p'), and u^-n to
-n u^-n, which gives a formula for every order. ``xp`` must have ``expm1`` and the functions that
+n u^-n, which gives every derivative. ``xp`` must have ``expm1`` and the functions that
 `logunif_kl._arithmetic.functions` calls.
 """
 
@@ -35,10 +35,10 @@ class Rule(NamedTuple):
 
 
 def derivative(xp: Namespace, x: Array, rule: Rule, order: int) -> Array:
-    """Return the derivative of -F_k(u) of the given order in log alpha = x; order 0 is -F_k."""
+    """Return the derivative of -F_k(u) in x = log alpha, of any order. Order 0 gives -F_k(u)."""
     u = 0.5 * xp.exp(-x)
     far = u > rule.bound
-    # Here -F and its derivatives equal -u, u, -u, ... to the last digit. t u may be subnormal or 0.
+    # For so small u, -F_k and its derivatives round to -u, u, -u, ..., and t u could be subnormal.
     tiny = u < 2.0**-56
     inner = xp.where(far, constant(xp, x, 1.0), u)
     near = _quadrature(xp, inner, rule, order)

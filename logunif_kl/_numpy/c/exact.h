@@ -1,4 +1,4 @@
-/* The exact functions for one instruction set, LK_ISA. `each_target.h` includes this once for each. */
+/* The exact functions for one instruction set, LK_ISA. `each_target.h` includes this for each. */
 
 #include "exact_simd.h"
 

@@ -1,5 +1,5 @@
 /* Building blocks of the exact functions on one register, written with `exact_simd.h`: numbers in
- * two words, the choice of a range, polynomials, exponentials and logarithms.
+ * two words (sums hi + lo that are not rounded), ranges, polynomials, exponentials, logarithms.
  *
  * Each function has up to eight ranges of u. On a range the result is a factor times a polynomial
  * P(v) = base + v (k1 + v (k2 + ...)), where v = u - c or v = 1/u - c. Two functions add a
@@ -59,8 +59,8 @@ REACHED(LK_NAME(index_down), V, from_above)
 #define index_up LK_NAME(index_up)
 #define index_down LK_NAME(index_down)
 
-/* k_first + v (k_(first+1) + ...) by Horner's rule. Two polynomials in v^2 would be 5 % faster, but
- * add a quarter of an ulp to the error. */
+/* k_first + v (k_(first+1) + ...) by Horner's rule. Splitting it into two polynomials in v^2 would
+ * be 5 % faster, but would add a quarter of an ulp to the error. */
 LK_INLINE V
 LK_NAME(horner)(const double (*table)[8], int degree, int first, I i, V v)
 {
@@ -72,8 +72,8 @@ LK_NAME(horner)(const double (*table)[8], int degree, int first, I i, V v)
 }
 #define horner LK_NAME(horner)
 
-/* P(v + v_lo) in two words, or P(v) if v_lo is NULL. P'(v) = s_hi + p + v^2 s'(v), and the last
- * term is small. */
+/* P(v + v_lo) in two words, or P(v) if v_lo is NULL. v_lo P'(v) is added to P(v) with P'(v) = s_hi
+ * + p + v^2 s'(v), without the last term, which is small. */
 LK_INLINE pair
 LK_NAME(polynomial)(const double (*table)[8], int degree, I i, V v, const V *v_lo)
 {
@@ -93,7 +93,7 @@ LK_NAME(polynomial)(const double (*table)[8], int degree, I i, V v, const V *v_l
 }
 #define polynomial LK_NAME(polynomial)
 
-/* P(v) in one word: for float32 results. */
+/* P(v) as one double, which is enough for float32 results. */
 LK_INLINE V
 LK_NAME(polynomial_f32)(const double (*table)[8], int degree, I i, V v)
 {
@@ -160,7 +160,7 @@ LK_NAME(exponential_f32)(V t)
 }
 #define exponential_f32 LK_NAME(exponential_f32)
 
-/* log(m 2^n)/2 for a normal m. Both terms of `hi` are multiples of 2^-42, so it is exact. */
+/* log(m 2^n)/2 for a normal m. `hi` is exact, because its terms are multiples of 2^-42. */
 LK_INLINE pair
 LK_NAME(half_log)(V m, V n)
 {

@@ -1,4 +1,4 @@
-/* The functions on one register, for float32 results: computed in float64, rounded once. All
+/* The functions on one register for float32 results, computed in float64 and rounded once. All
  * intermediate results are normal numbers of float64. For the constant `rare` see
  * `exact_magnitudes.h`. */
 

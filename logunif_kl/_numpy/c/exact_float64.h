@@ -3,7 +3,7 @@
 
 /* ---- functions of u ------------------------------------------------------------------------ */
 
-/* `result` where u >= 0, NaN elsewhere (keeping the payload of a NaN). */
+/* `result` where u >= 0, else NaN. If u is NaN, the result keeps its payload. */
 LK_INLINE V
 LK_NAME(in_domain)(V u, V result)
 {
@@ -114,7 +114,7 @@ LK_NAME(kl_gap_hess_d)(V u, int rare)
 
 /* ---- functions of x = log_alpha ------------------------------------------------------------ */
 
-/* A NaN gives a NaN: vmax(bound, NaN) is NaN, and the range of a NaN is the first. */
+/* NaN gives NaN, because vmax(bound, NaN) is NaN, and NaN counts to the first range. */
 
 typedef struct {
     I range; /* of u = exp(-x)/2 */
@@ -212,7 +212,7 @@ typedef struct {
 #define normal LK_NAME(normal)
 
 /* The results for mu = 0 and for |mu| = inf, which do not depend on a finite log sigma^2. The
- * results are NaN for 0 * inf and if an argument is NaN. */
+ * results are NaN where u is 0 * inf, or an argument is NaN. */
 LK_INLINE normal
 LK_NAME(limits)(V mu, V log_sigma2, normal r)
 {

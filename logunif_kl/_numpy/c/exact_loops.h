@@ -3,8 +3,8 @@
 
 #include "exact_windows.h"
 
-/* Prefetch the memory LK_AHEAD bytes ahead. At this speed the processor's own prefetching of two
- * streams is late, and it stops at the end of each page. */
+/* Prefetch the memory LK_AHEAD bytes ahead. At the speed of these loops the processor's own
+ * prefetching comes too late for two streams, and stops at the end of each page. */
 #ifdef LK_X86
 #define AHEAD(p) _mm_prefetch((const char *)((uintptr_t)(p) + LK_AHEAD), _MM_HINT_T0)
 #else
@@ -70,7 +70,7 @@ ONE_F32(kl, x)
 ONE_F32(neg_kl_grad, x)
 ONE_F32(neg_kl_hess, x)
 
-/* The same for two arguments, and one output (the value) or three. */
+/* One form of a kernel with two arguments, and with one output (the value) or three. */
 #define TWO_ARGUMENTS_FORM(function, type, load_v, store_v, kernel, outputs, rare)       \
     static void LK_NAME(function)(const type *mu, const type *log_sigma2,                \
                                   type *const *out, npy_intp start, npy_intp n)          \

@@ -46,7 +46,7 @@ LK_NAME(of_the_kind)(V x)
 }
 #define of_the_kind LK_NAME(of_the_kind)
 
-/* x, or 0 where exp(x) is 1 to the last bit of two words. */
+/* x, or 0 where x is so small that exp(x), in two words, is 1. */
 LK_INLINE V
 LK_NAME(zero_if_tiny)(V x)
 {
@@ -71,9 +71,9 @@ LK_NAME(beyond)(V u)
 }
 #define beyond LK_NAME(beyond)
 
-/* The bits of (hi + lo) s, a subnormal number or zero, where the scale s maps the last bit of
- * `unit` (a power of two) to 2^-1074. Adding `unit` rounds once and leaves the bits at the low end.
- * hi + lo must be positive. */
+/* The bits of (hi + lo) s, rounded once to a subnormal number or zero, for hi + lo > 0. The scale s
+ * maps the last bit of `unit`, a power of two, to 2^-1074. Adding `unit` rounds hi + lo and leaves
+ * the bits of the result at the low end of the sum. */
 LK_INLINE U
 LK_NAME(subnormal_of)(V hi, V lo, V unit)
 {

@@ -10,8 +10,8 @@
  *          vmax(a, b) and vmin(a, b) are b where a or b is NaN
  *   U      their bits     I   an index 0..7 per double, into a row of a table
  *          below(a, b) compares bits as signed integers, without floating-point exceptions
- *          load_f32_rare and store_f32_rare are for floats that may be subnormal, which the
- *          instructions that convert would take or make: as integers, in units of 2^-149
+ *          load_f32_rare and store_f32_rare convert subnormal floats as integers, in units of
+ *          2^-149, because an instruction for floats would read or return a subnormal number
  */
 
 #if LK_ISA == 512
@@ -133,7 +133,7 @@ store_f32_rare_avx2(float *p, __m256d x)
     _mm_storeu_ps(p, _mm_or_ps(normal, _mm_castsi128_ps(_mm256_cvtpd_epi32(low))));
 }
 
-/* A row of eight doubles fills two registers: permute both by 32-bit halves, select by bit 2. */
+/* A row of eight doubles fills two registers: permute both as 32-bit halves, select by bit 2. */
 LK_INLINE __m256d
 lookup_avx2(const double *row, __m256i i)
 {
@@ -182,7 +182,7 @@ typedef uint64x2_t LK_NAME(I);
 #define load_f32_rare(p) load_f32_rare_neon(p)
 #define store_f32_rare(p, x) store_f32_rare_neon(p, x)
 
-/* FMAX and FMIN would return NaN if one argument is NaN. */
+/* FMAX and FMIN return NaN if an argument is NaN, but vmax and vmin must return b there. */
 LK_INLINE float64x2_t
 vmax_neon(float64x2_t a, float64x2_t b)
 {

@@ -1,5 +1,5 @@
-/* The loops that NumPy calls, for all types and strides. Memory that is not contiguous, or in half
- * precision, is copied block by block. A scalar (stride 0) is copied into a block once. */
+/* The loops that NumPy calls, for all types and strides. Arrays that are not contiguous, or in half
+ * precision, are copied block by block. A scalar (stride 0) is copied into a block once. */
 
 #ifndef LOGUNIF_KL_EXACT_STRIDES_H
 #define LOGUNIF_KL_EXACT_STRIDES_H
@@ -41,7 +41,7 @@ COPIES(f64, double, READ_AS_IT_IS, WRITE_AS_IT_IS)
 COPIES(f32, float, READ_AS_IT_IS, WRITE_AS_IT_IS)
 COPIES(f16, float, READ_HALF, WRITE_HALF)
 
-/* `contiguous` is the stride of contiguous memory that a kernel reads in place; 0 for halves. */
+/* Arrays with the stride `contiguous` are read in place. It is 0 for halves, always copied. */
 #define ONE_ARGUMENT_LOOP(suffix, type, field, contiguous)                               \
     static void one_##suffix##_loop(char **args, npy_intp const *dimensions,             \
                                     npy_intp const *steps, void *data)                   \

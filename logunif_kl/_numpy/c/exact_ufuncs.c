@@ -44,7 +44,7 @@ typedef struct {
     two_arguments neg_kl_normal, neg_kl_normal_value, kl_normal;
 } kernels;
 
-/* Rows of a table of coefficients. */
+/* The indices of the rows of a table of coefficients. */
 enum { BOUNDS, CENTRE, BASE_HI, BASE_LO, FIRST };
 
 /* The bytes of an argument in one block, and the distance in bytes for prefetching. */
@@ -80,7 +80,7 @@ find_available(void)
     available[number_available++] = (variant){"baseline", &kernels_baseline};
 }
 
-/* Return the variant named `wanted`, the best one for "", or NULL with an ImportError. */
+/* Return the variant named `wanted`, or the fastest if it is "", or NULL with an ImportError. */
 static const variant *
 choose_variant(const char *wanted)
 {

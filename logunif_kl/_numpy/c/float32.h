@@ -1,5 +1,5 @@
-/* -KL of N(mu, sigma^2) in float32 for one instruction set, LK_ISA. `each_target.h` includes this once
- * for each. */
+/* -KL of N(mu, sigma^2) in float32 for one instruction set, LK_ISA. `each_target.h` includes
+ * this file once for each. */
 
 #include "float32_simd.h"
 

@@ -151,10 +151,10 @@ LK_NAME(add_any)(work *w, const V *r)
     }
 }
 
-/* Every loop over arrays has three forms. `usual` computes spans of elements from k on, as long as
- * they are in the box, by the arithmetic alone. `tiny` does so as long as they are in the box
- * except for tiny means. `rare` computes all other spans, and looks for unusual registers. Each
- * form returns the position where it stopped. */
+/* Every loop over arrays has three forms, which compute spans of elements from k on, and return the
+ * position where they stopped. `usual` goes on while all elements are in the box of
+ * `float32_magnitudes.h`, and needs only the arithmetic. `tiny` goes on while they are in the box
+ * except for tiny means. `rare` computes all other spans, and looks for unusual registers. */
 enum { LK_NAME(SPAN) = 512 };
 #define END_OF_SPAN(k, n) ((n) - (k) < LK_NAME(SPAN) ? (n) : (k) + LK_NAME(SPAN))
 
@@ -335,7 +335,7 @@ LOOPS(sum, SUM)
 
 typedef ptrdiff_t (*LK_NAME(loop))(work *w, ptrdiff_t k, ptrdiff_t n);
 
-/* Compute all elements. Buffers pad the last elements with 1s, if these are fewer than STRIDE. */
+/* Compute all elements. If fewer than STRIDE remain at the end, a buffer pads them with 1s. */
 static void
 LK_NAME(take)(LK_NAME(loop) usual, LK_NAME(loop) tiny, LK_NAME(loop) rare, work *w, ptrdiff_t n)
 {

@@ -1,11 +1,11 @@
 /* Tests whether the arithmetic of `float32_kernels.h` would meet subnormal numbers.
  *
- * An instruction that reads or returns a subnormal number takes as long as a hundred others. With
- * the arguments called `usual` here, no instruction does. `float32_rare.h` computes the others. The
- * tests themselves compare bits as integers, so they read no subnormal number either.
+ * An instruction that reads or returns a subnormal number takes as long as a hundred others. For
+ * arguments called `usual` here, no instruction does so. `float32_rare.h` computes the results for
+ * the others. The tests compare bits as integers, so they read no subnormal number either.
  *
- * There are two tests. The first compares a span of elements with a box, by three or four integer
- * operations a register. The second estimates the exponents of one register, by about fifteen. */
+ * The first test tells whether a span of elements is in a box, by three or four integer operations
+ * per register. The second estimates the exponents in one register, by about fifteen operations. */
 
 /* ---- integers beside the floats of `float32_simd.h`: U and M of them, signed ---------------- */
 
@@ -65,10 +65,10 @@ LK_NAME(any)(M m)
 #define WINDOW_BELOW(end) (IN_WINDOW + 0x20000000u - (end))
 #define POWER_OF_2(e) ((unsigned)(127 + (e)) << 23)
 
-/* The box: 2^-60 <= |log_sigma2| < 20, so that exp(-log_sigma2) lies between 2^-29 and 2^29, and
- * |mu| >= 2^-45. If the derivatives are multiplied by a factor that may be as small as 2^f, the
- * least |mu| is BOX_MU(f). In the box neither u nor its product with the factor is subnormal. Without FMA the box is smaller, because the
- * products of u and the exponential must not be subnormal either. */
+/* The box: |mu| >= 2^-45 and 2^-60 <= |log_sigma2| < 20, so exp(-log_sigma2) lies between 2^-29 and
+ * 2^29. If the derivatives are multiplied by a factor that may be as small as 2^f, the least |mu|
+ * is BOX_MU(f). In the box neither u nor its product with the factor is subnormal. Without FMA the
+ * box is smaller, so that products of u and the exponential are not subnormal either. */
 #ifndef LK_UNFUSED
 #define WINDOW_LOG_SIGMA2 WINDOW_BELOW(0x41a00000u) /* 20 */
 #define BOX_MU_LEAST -45
@@ -115,8 +115,8 @@ LK_NAME(without_tiny)(V log_sigma2)
 }
 #define without_tiny LK_NAME(without_tiny)
 
-/* Exponents that are at most 0.3 too small: of u, of d_mu for small u, and of 1/mu, the |d_mu| for
- * large u. `size` holds the bits of a normal |mu|, or a result of `extended`. */
+/* Estimates, at most 0.3 too small, of the exponents of u, of d_mu if u is small, and of 1/mu, the
+ * size of d_mu if u is large. `size` holds the bits of a normal |mu|, or a result of `extended`. */
 typedef struct {
     V u, small, large;
 } LK_NAME(exponents);
@@ -145,7 +145,7 @@ LK_NAME(exponents_of)(U size, V log_sigma2)
 #endif
 #define LINEAR_EXPONENT -27.0f
 
-/* Where u is small (F(u) = u), and u or a product of u would be subnormal. */
+/* Lanes where u is so small that F(u) = u, and where u or a product of u would be subnormal. */
 LK_INLINE M
 LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 {
@@ -162,13 +162,13 @@ LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 }
 #define is_small LK_NAME(is_small)
 
-/* Where the arithmetic of the value meets no subnormal number. `log_sigma2` must not be tiny. */
+/* Lanes where the arithmetic of the value meets no subnormal number. log_sigma2 is not tiny. */
 LK_INLINE M
 LK_NAME(usual_value)(V mu, V log_sigma2)
 {
     U size = size_bits(mu);
     LK_NAME(exponents) x = exponents_of(size, log_sigma2);
-    /* from 2^-126 to the largest number, by one comparison of signed integers */
+    /* One comparison of signed integers tests 2^-126 <= |mu| < infinity. */
     M regular = below(size + set1_bits(0x7f800000), set1_bits(0xff000000));
     M known = both(less_equal(x.u, set1(MOST_EXPONENT)), regular);
     return both(known, negated(is_small(&x, log_sigma2, 0)));
@@ -185,7 +185,7 @@ LK_NAME(least_exponent)(V factor)
 }
 #define least_exponent LK_NAME(least_exponent)
 
-/* Where the arithmetic of the gradient and its product with a factor meet no subnormal number.
+/* Lanes where neither the gradient nor its product with a factor needs a subnormal number.
  * `least` is least_exponent(factor). */
 LK_INLINE M
 LK_NAME(usual_gradient)(V least, V mu, V log_sigma2)

@@ -69,7 +69,7 @@ LK_NAME(join)(scaled s)
 LK_INLINE scaled
 LK_NAME(exponential_of_minus)(V log_sigma2)
 {
-    /* Below -450, u is not small. Above 450, every result is 0, because f mu^2 < 2^384. */
+    /* Below -450, u is not small. Above 450, every result is 0: factor times mu^2 is < 2^384. */
     V x = minimum(maximum(log_sigma2, set1(-450.0f)), set1(450.0f));
     V k_magic = MADD(x, set1(-PER_LOG2), set1(0x1.8p23f));
     V k = k_magic - set1(0x1.8p23f);
@@ -103,7 +103,7 @@ LK_NAME(logarithm)(V m)
 
 /* log(2)/2 + gamma/2 */
 #define LARGE_U_CONSTANT 0.6351814227307392f
-/* 192 log(2) in float32, and half of the error of that number */
+/* SHIFT_LOG is 192 log(2) in float32, and SHIFT_REST half of the error of SHIFT_LOG. */
 #define SHIFT 96u
 #define SHIFT_LOG 133.08425903320312f
 #define SHIFT_REST 1.8284681279594573e-07f
@@ -117,7 +117,7 @@ typedef struct {
 } LK_NAME(ways);
 #define ways LK_NAME(ways)
 
-/* Find which lanes of a register keep their arguments, are small, are large, or are NaN. */
+/* Find which lanes of a register keep their arguments, have a small or large u, or give NaN. */
 LK_INLINE void
 LK_NAME(sort_lanes)(ways *w, int i, const V *least, const LK_NAME(exponents) *x, U size, V ls)
 {
@@ -129,7 +129,7 @@ LK_NAME(sort_lanes)(ways *w, int i, const V *least, const LK_NAME(exponents) *x,
     if (least)
         own = both(own, less_equal(set1(LEAST_EXPONENT), found));
     M fine = least ? less_equal(least[i], found) : own;
-    /* not 0, infinite or NaN, by one comparison of signed integers */
+    /* One comparison of signed integers tests that mu is not 0, infinite or NaN. */
     M plain = both(below(size + set1_bits(0x7fffffff), set1_bits(0xff7fffff)),
                    less(magnitude(ls), set1(INFINITY)));
     w->nan[i] = both(plain, negated(plain));
@@ -196,8 +196,8 @@ LK_NAME(limited_u)(V exponent)
     return unbits((places << 7) + set1_bits(POWER_OF_2(0)));
 }
 
-/* Correct a result for scaled arguments, which belongs to u / (1 + d) with a small d: multiply it
- * by 1 + elasticity d. A correction of mu would be rounded, and its error count twice. */
+/* A result for scaled arguments belongs to u / (1 + d) with a small d, so it is multiplied by
+ * 1 + elasticity d. A correction of mu would be rounded, and its error would count twice in u. */
 LK_INLINE V
 LK_NAME(corrected)(V result, V elasticity, M up, M down)
 {
@@ -216,7 +216,7 @@ LK_NAME(gradient_elasticity)(V u, V d_log_sigma2, M wanted)
     return choose(less(u, set1(16.0f)), found, set1(0.0f));
 }
 
-/* Correct scaled lanes, and compute the lanes without the arithmetic, with `sign`. */
+/* Correct the lanes with scaled arguments, and compute the small, large and NaN lanes. */
 static LK_NOINLINE void
 LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_sigma2, V *value)
 {
@@ -228,7 +228,7 @@ LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_si
         U flip = set1_bits(sign ^ 0x80000000);
         M up = w->scaled_up[i], down = w->scaled_down[i];
         if (any(either(up, down))) {
-            /* u F' / F within 0.1 */
+            /* `part` is the elasticity u F' / F within 0.1. */
             V u = LK_NAME(limited_u)(w->u[i]);
             V part = set1(1.0f) / MADD(u, set1(0.36f), set1(1.0f));
             result = LK_NAME(corrected)(result, part, up, down);
@@ -252,7 +252,7 @@ LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_si
     }
 }
 
-/* Do the same for the derivatives, and multiply those of all lanes by `factor`. */
+/* Do what finish_value does, for the derivatives. Multiply those of all lanes by `factor`. */
 static LK_NOINLINE void
 LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
                          const V *log_sigma2, V *d_mu, V *d_log_sigma2)

@@ -45,7 +45,7 @@
 #define LK_PREFETCH(address) ((void)(address))
 #endif
 
-/* The results that a loop computes, a constant in each function made from the loop. */
+/* Which results a loop computes. Each function made from the loop passes a constant. */
 enum { VALUE = 1, GRADIENT = 2, SUM = 4 };
 
 #define LK_KERNELS "float32.h"
@@ -177,7 +177,7 @@ gradient_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, vo
     forget_exceptions();
 }
 
-/* (n),(n)->() */
+/* The loop of a generalised ufunc with the signature (n),(n)->(). */
 static void
 sum_loop(char **args, npy_intp const *dimensions, npy_intp const *steps, void *data)
 {

@@ -1,4 +1,4 @@
-"""Checks of arrays that several modules share, and the dtypes in which layers multiply."""
+"""Check arrays, and choose the dtypes in which layers multiply."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations

@@ -25,7 +25,7 @@ def with_transpose(
     """Make an elementwise function that is linear in its last argument.
 
     `name` is the name of the primitive in a jaxpr. JAX applies `forward` to tangents too.
-    `transpose` takes the same arguments, with the cotangent instead of the last one.
+    `transpose` takes the arguments of `forward`, but the cotangent instead of the last one.
     """
     made = Primitive(name)
 
@@ -55,8 +55,8 @@ def with_transpose(
     return bind
 
 
-# Where x is at the bound or above it, the sign of the cotangent says whether a descent step would
-# increase or decrease x. An increase is blocked: its cotangent becomes 0.
+# `above` is x minus the bound. Where it is not negative, a negative cotangent means that a descent
+# step would increase x further. Such a cotangent becomes 0.
 _through = with_transpose(
     "logunif_kl_bounded_tangent",
     lambda above, tangent: jnp.where(above <= 0.0, tangent, 0.0),

@@ -96,7 +96,7 @@ def embedding(
 
 
 def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
-    """Return the standard deviations of the rows at these ids, whose means are given."""
+    """Return the standard deviations of the rows at these ids. `mean` holds the rows' means."""
     _, spread = weight._checked()
     spread = spread.reshape((1,) * (2 - spread.ndim) + spread.shape)
     rows = jnp.take(spread, ids, axis=0) if spread.shape[0] > 1 else spread[0]

@@ -1,4 +1,4 @@
-"""Draw the output of a layer with random weights, for all layers and estimators."""
+"""Draw the output of a layer with random weights, by any of the estimators."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Product(NamedTuple):
     """The function of a layer, which is linear in the input and in the weights."""
 
     once: Callable[[Array, Array], Array]
-    """Takes the input and the weights."""
+    """Computes the output from the input and the weights."""
 
     each: Callable[[Array, Array], Array] | None
-    """Takes the input and separate weights for each example. None if the input is one example."""
+    """The same with separate weights for each example; None if the input is one example."""
 
     examples: int
 
@@ -59,7 +59,7 @@ def draw(
     if estimator == "local":
         low = in_type_of_variance(dtype)
         squares = widened(x)
-        # If an input is nearly 0 and a variance is large, the gradient in the square overflows.
+        # The gradient with respect to the square of a tiny input overflows if a variance is large.
         squares = finite_gradient(squares * squares).astype(low)
         variance = product.once(squares, weight._variances().astype(low))
         return with_noise(product.once(x, theta), variance, key)

@@ -143,7 +143,7 @@ def _by_example(values: Array) -> Array:
 
 
 def _check_classes(labels: Array, classes: int) -> None:
-    """Raise if a label is not a class, unless the labels are traced or on other processes."""
+    """Raise ValueError if a label is not a class. Skip labels that this process cannot read."""
     if not _readable(labels):
         return
     values = np.asarray(labels)
@@ -156,7 +156,7 @@ def _check_classes(labels: Array, classes: int) -> None:
 
 
 def _check_probabilities(targets: Array) -> None:
-    """Raise if a target is outside [0, 1], unless the targets are traced or on other processes."""
+    """Raise ValueError if a target is outside [0, 1]. Skip targets that cannot be read here."""
     if not _readable(targets) or not targets.size:
         return
     least, most = float(targets.min()), float(targets.max())

@@ -1,7 +1,7 @@
-"""-KL from the exact form, from a published approximation, or from a fit of the user.
+"""Compute -KL exactly, by a published approximation, or by a fit that the user made.
 
-Each approximation has its own gradient function, because automatic differentiation of the value
-would overflow sooner.
+Each approximation has its own gradient function, because automatic differentiation of its value
+would overflow for less extreme arguments.
 """
 
 # mypy: allow-untyped-calls
@@ -88,7 +88,7 @@ def _outside(function: Callable[[np.ndarray], Any], x: Array) -> Array:
 
     def called(x: Any) -> np.ndarray:
         given = np.asarray(x)
-        # Clip x: XLA's threads flush subnormal numbers to zero, and some methods would give NaN.
+        # Clip x, because some methods give NaN where XLA's threads flush subnormals to zero.
         with np.errstate(all="ignore"):
             return np.asarray(function(np.minimum(given, _MOST)), given.dtype)
 

@@ -261,7 +261,7 @@ class Dropout:
         return widened(theta) * root(log_alpha)
 
     def _variances(self) -> Array:
-        # alpha may overflow where alpha theta^2 does not.
+        # Square the deviations, because alpha may overflow where alpha theta^2 does not.
         deviations = self._deviations()
         most = math.exp(0.5 * largest_log(deviations.dtype))
         deviations = deviations.clip(-most, most)

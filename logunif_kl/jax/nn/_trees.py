@@ -147,7 +147,7 @@ def _neg_kl(node: Normal | Dropout, of: str | None, penalty: Any) -> Array:
     mean, spread = node._checked()
     _check_of(node, of)
     if isinstance(node, Normal):
-        # A pruned weight adds 0, although an approximation may be infinite for it.
+        # A pruned weight adds 0 to -KL, even if an approximation is infinite there.
         pruned = (mean == 0) & (spread <= jnp.asarray(SILENT, spread.dtype))
         mean, spread = jnp.where(pruned, 1, mean), jnp.where(pruned, 0, spread)
         found = of_normal(penalty)(widened(mean), widened(spread))
