@@ -23,8 +23,8 @@ and E log|z| = -(gamma + log 2)/2. These control variates are subtracted from lo
 The remainder after this subtraction is averaged over z ~ N(0, 4), with the weight 2 exp(-3 z^2/8):
 the density of N(0, 1) divided by that of N(0, 4). Sampling N(0, 4) raises the variance a little
 where r is near 1, but makes the standard error reliable: samples of N(0, 1) rarely reach the tails,
-where the remainder is largest. It also makes the integrand vanish at 0 and 1, the ends of the range
-of Sobol points.
+where the remainder is largest. Sampling N(0, 4) also makes the integrand vanish at 0 and 1, the
+ends of the range of Sobol points.
 
 ``validation/results/monte_carlo/monte_carlo.json`` records the variances.
 """

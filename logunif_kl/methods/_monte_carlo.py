@@ -1,9 +1,9 @@
 r"""Monte Carlo estimates of -KL and of its gradient, with standard errors.
 
 **The value.** -KL = constant - F(u) with F(u) = E log|z + r| - E log|z|, r = alpha^(-1/2) and
-z ~ N(0, 1). F(u) is E log|eps|, eps ~ N(1, alpha), plus known terms. The papers sample E log|eps|. The
-control variates of `_control_variates` divide the variance by 60 near log alpha = 0.4, and by an
-ever larger factor as log alpha -> +-inf.
+z ~ N(0, 1). F(u) is E log|eps|, eps ~ N(1, alpha), plus known terms. The papers sample E log|eps|.
+The variates of `_control_variates` divide the variance by 60 near log alpha = 0.4, and by a factor
+that grows without bound as log alpha -> +-inf.
 
 **The gradient.** Reparameterisation, eps = 1 + sqrt(alpha) z, does not give the gradient. For a
 fixed z, the derivative of log|eps| in log alpha is (z/2) sqrt(alpha)/(1 + sqrt(alpha) z). Its pole
