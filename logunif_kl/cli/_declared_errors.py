@@ -50,13 +50,13 @@ class Compared:
 
     @property
     def holds(self) -> bool:
-        """Whether the error is at most the declared one. A NaN error is not."""
+        """Whether the error is at most the declared one; False for NaN."""
         return self.measured <= self.declared
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Honesty:
-    """A test of standard errors: the mean squared score, and the range that chance can explain."""
+    """A test of standard errors: the mean of ((estimate - exact)/error)^2, and its likely range."""
 
     replicates: int
     mean_square: float
@@ -135,7 +135,7 @@ def check_exact(points: int = 60) -> Checked:
     inside = np.isfinite(x)
 
     def errors(function: Callable[..., Any], true: Callable[..., Any], least: float) -> np.ndarray:
-        """Return errors computed in many digits: in doubles, rounding would hide them."""
+        """Return the errors of a function, in many digits so that rounding does not hide them."""
         found = np.zeros(x.size)
         with mpmath.workdps(40):
             for at in np.flatnonzero(inside):
@@ -240,7 +240,7 @@ def _relative(found: Any, exact: Any, least: float = 0.0) -> np.ndarray:
 
 
 def _worst(errors: np.ndarray, x: np.ndarray, declared: float | None) -> Compared:
-    """Return the largest error. NaN counts as largest, and an undeclared bound as 0."""
+    """Return the largest error, or NaN if there is one, next to the declared error or 0."""
     at = int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))
     return Compared(declared or 0.0, float(errors[at]), float(x[at]))
 

@@ -25,7 +25,7 @@ SEED = 0
 
 
 def draw_comparison(methods: Sequence[Method], common: Interval, path: str) -> None:
-    """Plot -KL by every method, the exact curve and both errors, and save the picture."""
+    """Plot -KL by every method, the exact curve, and the errors of value and gradient."""
     figure = new_figure("--plot", 11.0, 5.2)
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.15, 1.0))
     left, right = parts

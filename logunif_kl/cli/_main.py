@@ -23,7 +23,7 @@ class _Parser(argparse.ArgumentParser):
         raise CommandError(f"{message}; see {self.prog} --help")
 
     def format_help(self) -> str:
-        """Wrap the usage line, which argparse leaves wider than a narrow terminal."""
+        """Return the help with long lines wrapped: argparse does not wrap the usage line."""
         width = max(11, shutil.get_terminal_size().columns)
         lines = super().format_help().split("\n")
         return "\n".join(wrapped(x, width) if len(x) > width else x for x in lines)
@@ -73,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
         if lacks_memory(error):
             raise
         reason = error.strerror or error
-        if error.filename is None:  # this package's file errors have a filename
+        if error.filename is None:  # a file's error would have a filename
             silence(sys.stdout)
             return fail(f"cannot write to standard output: {reason}; send it elsewhere")
         return fail(f"{error.filename}: {reason}")

@@ -159,7 +159,7 @@ def _plain(value: Any) -> Any:
 
 
 def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
-    """Print rich tables and notes. On a terminal, `_narrowed` fits the tables to its width."""
+    """Print rich tables and notes. `_narrowed` fits the tables to the width of a terminal."""
     from rich.console import Console
 
     console, boundless = Console(), Console(width=UNLIMITED)

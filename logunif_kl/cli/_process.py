@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TextIO
 
-# What the dynamic loader, `threading` and CPython's bytecode reader say without memory.
+# What the dynamic loader, `threading` and CPython's bytecode reader say if memory is short.
 _MESSAGES = (
     "cannot allocate memory",
     "failed to map segment",

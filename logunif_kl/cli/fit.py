@@ -142,7 +142,7 @@ def run(options: argparse.Namespace, command: str) -> None:
 
 
 def _given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """Return those of the option names that the user gave."""
+    """Return the names of the options that the user gave."""
     return [n for n in names if getattr(options, n[2:].replace("-", "_")) is not None]
 
 

@@ -206,7 +206,7 @@ def _mpf(number: Exact) -> Any:
 
 
 def _short(value: float | str) -> str:
-    """Return six digits of a double, or of the text of a number that may exceed a double."""
+    """Return six digits of a number: a double, or the text of a number of any size."""
     if isinstance(value, float):
         return f"{value:.6g}"
     import mpmath

@@ -1,7 +1,7 @@
 """Refit the published approximations of -KL, over any range and with any number of terms.
 
 `fit_polynomial` finds the best constants of Kingma's formula over any range, and `fit_sigmoid`
-finds those of Molchanov's formula. The result is a `Fit`, which measures its errors and writes the
+finds those of Molchanov's formula. Both return a `Fit`, which measures its errors and writes the
 formula as source code in several languages. `ladder` lists the best errors for each number of
 terms. Use a fit in code that cannot depend on this library, or to publish an approximation.
 """

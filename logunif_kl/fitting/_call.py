@@ -17,13 +17,13 @@ from .._errors import framework
 from ..methods._operation import operation
 from ._formula import Formula
 
-# Framework -> the module that holds its functions.
+# The module with the functions of each framework.
 _OWN = {"torch": "torch", "jax": "jax.numpy"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A function (xp, x): the value or slope of a formula. It can be pickled and hashed."""
+    """The function (xp, x) -> value or slope of a formula, which can be pickled and hashed."""
 
     formula: Formula
     of: str

@@ -51,7 +51,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class _Fixed:
-    """A formula whose constants are fixed, as a `Family` without parameters."""
+    """A formula with fixed constants, in the form of a `Family` without parameters."""
 
     formula: Formula
     size = 0
@@ -70,7 +70,7 @@ class _Fixed:
 
 
 def fixed(formula: Formula, target: str, weight: object) -> tuple[Quantity, ...]:
-    """Return the errors that `target` asks for: of the value, the gradient or both."""
+    """Return the errors of a formula: of its value, its gradient or both, as `target` says."""
     return quantities(_Fixed(formula), target, weight)  # type: ignore[arg-type]
 
 
@@ -98,7 +98,7 @@ def measure(formula: Formula, low: float, high: float, grid: str = "log") -> Err
 
 
 def quadrature(low: float, high: float, grid: str) -> tuple[Array, Array]:
-    """Return nodes in log alpha and weights, for a mean that is uniform in the variable `grid`."""
+    """Return nodes in log alpha, and the weights of a mean uniform in the variable `grid`."""
     nodes, weights = _gauss_legendre()
     a, b = to_grid(low, grid), to_grid(high, grid)
     if not (math.isfinite(a) and math.isfinite(b)):

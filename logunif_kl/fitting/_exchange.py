@@ -2,9 +2,9 @@
 
 This is Remez's algorithm, with Newton steps if the family is not linear. At the solution the
 weighted error reaches its largest size h at (parameters + 1) points. If one quantity is fitted, its
-error alternates in sign there. That proves a linear fit optimal, and another fit locally optimal.
-If value and gradient are fitted together, `_linear_programming` finds the points, and `refine`
-moves them.
+error alternates in sign at these points. This proves that the fit is optimal if the family is
+linear, and locally optimal otherwise. If value and gradient are fitted together,
+`_linear_programming` finds the points, and `refine` moves them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ._problem import Array, Problem
 
 TOLERANCE = 1e-9
 MAX_EXCHANGES = 60
-DIVERGED = 1e100  # below this, the square of a parameter does not overflow
+DIVERGED = 1e100  # the square of a smaller parameter does not overflow
 
 
 def alternation(x: Array, error: Array, wanted: int) -> list[int]:
-    """Choose at most ``wanted`` extrema of alternating sign with the largest errors."""
+    """Return the indices of at most ``wanted`` extrema of alternating sign, with large errors."""
     chosen: list[int] = []
     for i in range(x.size):
         if chosen and (error[i] > 0) == (error[chosen[-1]] > 0):
@@ -34,7 +34,7 @@ def alternation(x: Array, error: Array, wanted: int) -> list[int]:
         if len(chosen) - wanted == 1:
             chosen.pop(0 if abs(error[chosen[0]]) < abs(error[chosen[-1]]) else -1)
             continue
-        # drop the smallest error and its smaller neighbour, so that the signs of the rest alternate
+        # drop the smallest error with its smaller neighbour: the signs of the rest then alternate
         sizes = np.abs(error[chosen])
         least = int(np.argmin(sizes))
         if least in (0, len(chosen) - 1):
@@ -47,14 +47,14 @@ def alternation(x: Array, error: Array, wanted: int) -> list[int]:
 
 
 def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
-    """Return the p whose largest error is least, for one quantity; None without convergence."""
+    """Return the p with the least largest error of one quantity, or None without convergence."""
     (quantity,) = problem.quantities
     wanted = problem.family.size + 1
     x, error = quantity.extrema(p, grid)
     chosen = alternation(x, error, wanted)
     if problem.family.linear:
         middle = (np.arange(wanted) * (grid.size - 1)) // (wanted - 1)
-        # start from the extrema of the least-squares fit if there are enough, else from grid points
+        # start from the extrema of the least-squares fit, or from grid points if it has too few
         reference = x[chosen] if len(chosen) == wanted else grid[middle]
     elif len(chosen) < wanted:
         return None
@@ -109,7 +109,7 @@ def level(
 def refine(
     problem: Problem, p: Array, points: Sequence[tuple[int, float]], grid: Array
 ) -> Array | None:
-    """Repeat until convergence: make the errors at the points equal, move each to its extremum."""
+    """Make the errors at the points equal, move each point to its extremum, and repeat."""
     wanted = problem.family.size + 1
     if len(points) != wanted:
         return None

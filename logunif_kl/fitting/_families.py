@@ -2,7 +2,7 @@
 
 `PolynomialFamily` is Kingma's formula: 1/2 log alpha plus a polynomial in alpha. Its parameters are
 the coefficients of alpha T_j(t), where T_j are Chebyshev's polynomials and t is alpha mapped to
-[-1, 1]. A fit in powers of alpha would lose about one digit per degree.
+[-1, 1]. With powers of alpha instead, a fit would lose about one digit per degree.
 
 `SigmoidFamily` is Molchanov's formula: -1/2 log(1 + 1/alpha) minus a sum of sigmoids.
 """
@@ -68,7 +68,7 @@ class PolynomialFamily:
     def monomials(self, p: Array) -> tuple[float, tuple[float, ...]]:
         """Return the constant and the coefficients of alpha, alpha^2, ..., each rounded once.
 
-        mpmath converts them from the Chebyshev basis, with digits to spare for cancellation.
+        mpmath converts the Chebyshev coefficients, with extra digits because terms nearly cancel.
         """
         constant, rest = (float(p[0]), p[1:]) if self.free else (-HALF_GAMMA_LOG_2, p)
         with LOCK:
@@ -101,7 +101,7 @@ class SigmoidFamily:
     """-1/2 softplus(-x) - sum_i k1_i sigmoid(-k2_i - k3_i x).
 
     The parameters are (k1, k2, k3) of each term in turn. If ``fixed``, the first k1 is not a
-    parameter. It is chosen so that the sum of all k1 is (gamma + log 2)/2.
+    parameter, but follows from the sum of all k1, which is (gamma + log 2)/2.
     """
 
     terms: int
@@ -141,7 +141,7 @@ class SigmoidFamily:
     def slope_jacobian(self, p: Array, x: Array) -> Array:
         k1, k2, k3 = self.constants(p).T
         bump = self._bump(p, x)
-        # d/dz s(1 - s) = s(1 - s)(1 - 2 s) = -s(1 - s) tanh(z/2)
+        # with s = sigmoid(z), the derivative of s(1 - s) in z is -s(1 - s) tanh(z/2)
         turn = -k1 * k3 * bump * np.tanh(0.5 * (k2 + np.multiply.outer(x, k3)))
         return self._columns(k3 * bump, turn, k1 * bump + turn * x[:, None])
 

@@ -23,7 +23,7 @@ _SEQUENCE = (tuple, list)
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 Check = Callable[[str, Any], Any]
-"""A function of a field's name and of the given value. It returns the value to store, or raises."""
+"""A function of a field's name and its given value. It returns the value to store, or raises."""
 
 
 def _refused(name: str, must: str, given: Any) -> ValueError:
@@ -150,7 +150,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def write(fields: dict[str, Any]) -> str:
-    """Write the fields of a fit as JSON."""
+    """Return the fields of a fit as JSON."""
     return json.dumps(_strings({"format": FORMAT, **fields}), indent=2, allow_nan=False)
 
 
@@ -189,7 +189,7 @@ def _no_fit(because: str) -> ValueError:
 
 
 def _parsed(text: str) -> float | str:
-    """Read a number. If it is too large for a double, keep the text, which `Fit` then rejects."""
+    """Read a number. If it is too large for a double, return its text, which `Fit` then rejects."""
     return float(text) if math.isfinite(float(text)) else text
 
 
@@ -201,7 +201,7 @@ def _check_names(prefix: str, found: Any, names: Iterable[str]) -> None:
 
 
 def _floats(value: Any) -> Any:
-    """Undo `_strings`."""
+    """Replace strings such as "inf" by infinite numbers: the inverse of `_strings`."""
     if isinstance(value, dict):
         return {key: _floats(item) for key, item in value.items()}
     if isinstance(value, list):

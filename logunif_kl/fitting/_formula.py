@@ -6,7 +6,7 @@ With softplus(y) = log(1 + exp(y)) and sigmoid(y) = exp(-softplus(-y)), the two 
     sigmoid:     constant - softplus(-x)/2 - sum_i k1_i sigmoid(-k2_i - k3_i x)
 
 The second formula, with one term, is Molchanov's k1 sigmoid(k2 + k3 x) - 1/2 log(1 + 1/alpha) - k1.
-In this form nothing cancels as x -> inf, and no exponential overflows, even in its derivatives.
+Written as above, nothing cancels as x -> inf, and no exponential overflows, even in derivatives.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "neg_kl"
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """The name of a family with its constants. `value` and `slope` take any array namespace."""
+    """A family's name and a formula's constants. `value` and `slope` take any array namespace."""
 
     family: str
     constant: float
@@ -38,7 +38,7 @@ class Formula:
         return list(zip(c[0::3], c[1::3], c[2::3], strict=True))
 
     def value(self, xp: Any, x: Any) -> Any:
-        """Return -KL at x = log alpha, with the operators and functions of a namespace."""
+        """Return -KL at x = log alpha, computed with the namespace `xp`."""
         if self.family == POLYNOMIAL:
             return 0.5 * x + (_horner(xp.exp(x), self.coefficients) + self.constant)
         zero = xp.zeros_like(x)
@@ -78,14 +78,14 @@ def source(formula: Formula, language: str, constant: float, note: str) -> str:
     if math.isinf(shifted.constant):
         raise ValueError(
             f"the constant of the formula, {formula.constant:g}, plus {constant:g} leaves the "
-            "range of a double: pass a smaller log_c"
+            "range of a double: pass a log_c closer to 0"
         )
     return WRITERS[language](shifted, note)
 
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """How a language writes exp, softplus, sigmoid and a function. The defaults are Python's."""
+    """How a language writes exp, softplus, sigmoid and a definition. The defaults are Python's."""
 
     exp: str
     softplus: str
@@ -200,7 +200,7 @@ def _latex_signed(number: float) -> str:
     return f"- {_latex_number(-number)}" if number < 0.0 else f"+ {_latex_number(number)}"
 
 
-# Language -> the function that writes a formula in it.
+# The functions that write a formula, by language.
 WRITERS: dict[str, Callable[[Formula, str], str]] = {
     "python": _program(_PYTHON),
     "numpy": _program(_NUMPY),

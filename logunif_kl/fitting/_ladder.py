@@ -1,4 +1,4 @@
-"""`ladder`: the best errors for each number of terms, next to those of published formulae."""
+"""`ladder`: list the best errors for each number of terms, next to published formulae."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Minimax fits of value and gradient together by linear programming.
+"""Find minimax fits of value and gradient together, by linear programming.
 
 If both are fitted, the number of extrema is unknown, so `_exchange` has no points to start from.
-Here a linear program minimises the largest linearised error on a grid. If the true largest error
-falls, the step is kept. Otherwise the next program is restricted to a smaller region. At the end
-the points with active constraints are passed to `_exchange.refine`.
+Here a linear program minimises the largest linearised error on a grid. If this step lowers the true
+largest error, it is kept. Otherwise the next program may only take smaller steps. At the end the
+points with active constraints are passed to `_exchange.refine`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def minimise_by_linear_programs(problem: Problem, p: Array, grid: Array) -> tupl
         else:
             radius = min(radius, float(np.max(np.abs(step) / scale))) / 4.0
         if problem.family.linear and ratio > 0.999:
-            # linprog's tolerance is relative to the error at the start, so solve once more.
+            # linprog's tolerance is relative to the error before the step, so solve once more.
             radius = np.inf
     return p, points
 
@@ -46,7 +46,7 @@ def minimise_by_linear_programs(problem: Problem, p: Array, grid: Array) -> tupl
 def _program(
     problem: Problem, p: Array, grid: Array, level: float, radius: Array
 ) -> tuple[Array, float, list[tuple[int, float]]]:
-    """Find the step that minimises h with |error + jacobian step| <= h, in units of ``level``."""
+    """Find the step with the least h such that |error + jacobian step| <= h ``level``."""
     errors = [q.error(p, grid) / level for q in problem.quantities]
     jacobians = [q.jacobian(p, grid) / level for q in problem.quantities]
     error, jacobian = np.concatenate(errors), np.concatenate(jacobians)

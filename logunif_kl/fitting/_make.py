@@ -15,7 +15,7 @@ from ._fit import Fit
 from ._formula import Formula
 from ._problem import Problem
 
-LEVELLED = 1e-5  # an extremum this close to the largest error, relative to it, counts as levelled
+LEVELLED = 1e-5  # extrema within this fraction of the largest one count as levelled
 
 
 def _rounding(formula: Formula) -> float:
@@ -24,7 +24,7 @@ def _rounding(formula: Formula) -> float:
 
 
 def make_fit(formula: Formula, problem: Problem, asked: dict[str, Any]) -> Fit:
-    """Measure a formula and return a `Fit`. ``asked`` holds the caller's options."""
+    """Measure a formula and return a `Fit`. ``asked`` holds the options of the fit."""
     left_range = ValueError(
         "the fit left the range of a double: ask for fewer coefficients or a narrower range"
     )

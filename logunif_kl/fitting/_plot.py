@@ -14,7 +14,7 @@ COLOURS = {"value": "#0072B2", "gradient": "#D55E00"}
 
 
 def draw(fit: Any, path: Any = None) -> Any:
-    """Plot both errors in a new figure, one below the other, and save it if `path` is given."""
+    """Plot the value's and the gradient's errors in a new figure; save it if `path` is given."""
     figure = new_figure("Fit.plot", 9.0, 5.6)
     axes: Any = figure.subplots(2, 1, sharex=True)
     low, high = (min(max(end, -12.0), 12.0) for end in fit.log_alpha_range)

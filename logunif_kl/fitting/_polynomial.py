@@ -21,7 +21,7 @@ from ._make import make_fit
 from ._problem import Array, Problem, Quantity, quantities
 
 GRID, COARSE = 1001, 201
-#: Rounding the coefficients may multiply the largest weighted error by at most this factor.
+#: A fit is rejected if rounding the coefficients multiplies the error by more than this.
 ROUNDING = 1.01
 
 
@@ -137,7 +137,7 @@ def _minimax(problem: Problem, p: Array, degree: int) -> Array:
     else:
         found = _both(problem, p, points)
     if found is None and problem.worst(p, points) <= problem.noise(points):
-        return p  # all errors are 0
+        return p  # all errors are rounding errors
     if found is None:
         raise ValueError(
             f"the best error of degree {degree} over this range is too near double precision's "
@@ -147,7 +147,7 @@ def _minimax(problem: Problem, p: Array, degree: int) -> Array:
 
 
 def _both(problem: Problem, p: Array, points: Array) -> Array:
-    """Minimise the larger of two errors. If the best fit of one keeps the other smaller, use it."""
+    """Minimise the larger of two errors. First try the best fit of each error by itself."""
     family = problem.family
     assert isinstance(family, PolynomialFamily)
     for i, quantity in enumerate(problem.quantities):
@@ -177,7 +177,7 @@ def _only(problem: Problem, family: PolynomialFamily, quantity: Quantity) -> Pro
 
 
 def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formula:
-    """Choose the constant that minimises the error of the value: the gradient leaves it open."""
+    """Choose the constant that minimises the value's error: a gradient does not determine it."""
     (value,) = fixed(formula, "value", None)
     if norm == "least_squares":
         nodes, weights = quadrature(problem.low, problem.high, grid)
@@ -185,7 +185,7 @@ def _centred(formula: Formula, problem: Problem, norm: str, grid: str) -> Formul
     points = problem.grid(POINTS)
     error = value.error(NOTHING, points)
     formula = _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)
-    # The error now has both signs, so the maxima of its magnitude include both extremes.
+    # The error now has both signs, so the maxima of |error| include its least and greatest value.
     (value,) = fixed(formula, "value", None)
     _, error = value.extrema(NOTHING, points)
     return _shifted(formula, -(float(np.max(error)) + float(np.min(error))) / 2.0)

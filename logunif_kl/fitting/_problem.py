@@ -1,8 +1,8 @@
-"""What a fit minimises: weighted errors of value and gradient, as functions of parameters.
+"""Compute what a fit minimises: weighted errors of value and gradient.
 
 A `Family` supplies its value and its slope in x = log alpha, and their Jacobians in the parameters.
-A `Quantity` is the error of the value or of the slope. By default the error of -KL is absolute and
-the error of d(-KL)/dx relative.
+A `Quantity` is the error of the value or of the slope. By default the error of -KL is absolute, and
+the error of d(-KL)/dx is relative.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Quantity:
         return np.asarray(error * self._scale(x))
 
     def noise(self, x: Array) -> float:
-        """Bound the rounding error of `error`. Extrema below this bound cannot be levelled."""
+        """Bound the rounding error of `error`. Extrema smaller than this cannot be made equal."""
         exact = _api.neg_kl(x) if self.name == "value" else _api.neg_kl_grad(x)
         return float(16.0 * np.finfo(np.float64).eps * np.max(np.abs(exact) * self._scale(x)))
 
@@ -80,7 +80,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Problem:
-    """The errors to minimise together, and the range of log alpha."""
+    """The errors that a fit minimises together, and its range of log alpha."""
 
     family: Family
     quantities: tuple[Quantity, ...]
@@ -90,7 +90,7 @@ class Problem:
     def grid(self, points: int) -> Array:
         """Return points from `low` to `high`, dense within |log alpha| <= 12 and sparse outside.
 
-        Outside, every error is nearly at its limit, so few points suffice.
+        Beyond 12, every error is close to its limit as log alpha -> +-inf, so few points suffice.
         """
         low, high = max(self.low, -HORIZON), min(self.high, HORIZON)
         a, b = max(low, -CORE), min(high, CORE)
@@ -98,7 +98,7 @@ class Problem:
             return np.linspace(low, high, points)
         grid = np.linspace(a, b, points)
         if b < CORE:
-            # extrema of a polynomial in alpha cluster at the ends, as for Chebyshev polynomials
+            # extrema of a polynomial in alpha cluster at both ends, so add Chebyshev nodes in alpha
             angles = np.linspace(0.0, math.pi, points)[1:-1]
             lowest, highest = math.exp(a), math.exp(b)
             alpha = (lowest + highest) / 2.0 - (highest - lowest) / 2.0 * np.cos(angles)
@@ -111,7 +111,7 @@ class Problem:
         return grid
 
     def worst(self, p: Array, x: Array) -> float:
-        """Return the largest error of any quantity at the points x, or infinity if one is NaN."""
+        """Return the largest error of all quantities at the points x, or infinity if one is NaN."""
         largest = max(float(np.max(np.abs(q.error(p, x)))) for q in self.quantities)
         return largest if math.isfinite(largest) else math.inf
 

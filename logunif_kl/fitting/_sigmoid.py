@@ -23,7 +23,7 @@ from ._sigmoid_search import least_squares_fits, minimise_by_slsqp, starts
 GRID = 2001
 CANDIDATES = 4
 STARTS = {2: 16, 3: 12, 4: 12, 5: 8}
-#: The largest sum |k1|. With a larger sum, terms nearly cancel and lose digits in float32.
+#: The largest sum of |k1|. Above it, terms nearly cancel and lose digits in float32.
 MAX_AMPLITUDE = 4.0
 
 
@@ -113,7 +113,7 @@ def fit_sigmoid(
 
 
 def _sound(problem: Problem, p: Array) -> bool:
-    """Whether the value vanishes as alpha -> inf (all k3 > 0) and loses few digits."""
+    """Whether the value tends to 0 as alpha -> inf (all k3 > 0) and few digits cancel."""
     assert isinstance(problem.family, SigmoidFamily)
     steep = problem.family.constants(p)[:, 2]
     return _amplitude(problem, p) <= MAX_AMPLITUDE and bool(np.all(steep > 0.0))
@@ -125,7 +125,7 @@ def _amplitude(problem: Problem, p: Array) -> float:
 
 
 def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> list[Array]:
-    """Return least-squares solutions. For minimax, add the starts, which lead to other optima."""
+    """Return least-squares solutions. For minimax with several terms, add starting points."""
     family = problem.family
     assert isinstance(family, SigmoidFamily)
     count = 1 if family.terms == 1 else 4 + 2 * family.terms
@@ -145,7 +145,7 @@ def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> li
 def _improved(
     problem: Problem, p: Array, norm: str, nodes: Array, weights: Array, to_beat: float
 ) -> tuple[float, Array]:
-    """Improve a least-squares solution in the chosen norm; return its level and parameters."""
+    """Improve a candidate in the chosen norm; return its error in that norm and its parameters."""
     if norm == "least_squares":
         return problem.root_mean_square(p, nodes, weights), p
     grid = problem.grid(GRID)

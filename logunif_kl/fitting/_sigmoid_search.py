@@ -4,8 +4,8 @@ The family is not linear in its constants, so there are several local optima. Th
 fixed starts (from an additive recurrence, not from random numbers) and at the best least-squares
 solutions. It keeps the best result, which need not be the global optimum. `minimise_by_slsqp`
 minimises h subject to |error(x_i)| <= h at points x_i, by sequential quadratic programming. It adds
-the extrema of each solution to the points. SLSQP uses second-order information. It is needed
-because the best fit of two sigmoids has fewer extrema than constants. If there are (parameters + 1)
+the extrema of each solution to the points. The second-order information of SLSQP is needed because
+the best fit of two sigmoids has fewer extrema than constants. If the error has (parameters + 1)
 extrema, `_exchange` then refines the result to rounding error.
 """
 
@@ -24,19 +24,19 @@ from ._problem import Array, Problem
 ROUNDS = 25
 SETTLED = 1e-7
 FEW = 30
-# The steps of Roberts' additive recurrence: 1/t and 1/t^2, where t^3 = t + 1.
+# The steps of Roberts' additive recurrence are 1/t and 1/t^2, where t^3 = t + 1.
 _STEPS = np.array([0.7548776662466927, 0.5698402909980532])
 
 
 def starts(family: SigmoidFamily, count: int) -> Iterator[Array]:
-    """Yield `count` starts, with centres spread over [-5, 1] and steepnesses over [1, 3]."""
+    """Yield `count` starting points. Centres are spread over [-5, 1], steepnesses over [1, 3]."""
     n = family.terms
     for i in range(count):
         u = np.modf(0.5 + np.multiply.outer(np.arange(1 + i * n, 1 + (i + 1) * n), _STEPS))[0]
         centre, steep = -5.0 + 6.0 * u[:, 0], 1.0 + 2.0 * u[:, 1]
         height = np.full(n, HALF_GAMMA_LOG_2 / n)
         if i % 2:
-            # use heights of both signs, because some of the best sums nearly cancel
+            # use heights of both signs, because in some of the best sums the sigmoids nearly cancel
             height = np.where(np.arange(n) % 2 == 0, HALF_GAMMA_LOG_2, -HALF_GAMMA_LOG_2 / 2.0)
             height[0] += HALF_GAMMA_LOG_2 - height.sum()
         rows = np.stack([height, -centre * steep, steep], axis=1)
@@ -44,7 +44,7 @@ def starts(family: SigmoidFamily, count: int) -> Iterator[Array]:
 
 
 def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: int) -> list[Array]:
-    """Return the distinct local minima of the weighted sum of squares, best first."""
+    """Return the distinct local minima of the weighted sum of squares, the least sum first."""
     family = problem.family
     assert isinstance(family, SigmoidFamily)
     root = np.tile(np.sqrt(weights), len(problem.quantities))
@@ -85,7 +85,7 @@ def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: in
 def minimise_by_slsqp(problem: Problem, p: Array, grid: Array, to_beat: float = math.inf) -> Array:
     """Return parameters that locally minimise the largest error, from a search that begins at p.
 
-    Stop early if the largest error at a few points exceeds ``to_beat``: more points only raise it.
+    Stop if the error at the chosen points exceeds ``to_beat``, because more points only raise it.
     """
     found = [q.extrema(p, grid) for q in problem.quantities]
     points = [_thinned(grid, x) for x, _ in found]
@@ -114,7 +114,7 @@ def _thinned(grid: Array, x: Array) -> Array:
 
 
 def _programme(problem: Problem, p: Array, points: list[Array]) -> tuple[Array, float]:
-    """Minimise h subject to -h <= error <= h at the points, in units of the error at p."""
+    """Minimise h subject to -h <= error <= h at the points. Return the parameters and h."""
     pairs = [(q, x) for q, x in zip(problem.quantities, points, strict=True) if x.size]
     unit = max(float(np.max(np.abs(q.error(p, x)))) for q, x in pairs)
     scale = np.maximum(np.abs(p), 0.05)

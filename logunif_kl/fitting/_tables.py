@@ -9,7 +9,7 @@ from typing import Any
 from ._formula import POLYNOMIAL
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
-"""A title, the headings and the rows. The first column holds text, and the others hold numbers."""
+"""A title, the headings and the rows. The first column holds text, the other columns numbers."""
 
 
 def tables(fit: Any) -> list[Table]:
@@ -81,7 +81,7 @@ def _named(fit: Any) -> list[tuple[str, float]]:
 
 
 def _place(fit: Any, log_alpha: float) -> str:
-    """Return log alpha as text, or the infinite end if the error tends to the extremum."""
+    """Return log alpha as text: "inf" or "-inf" if the error only tends to the extremum."""
     low, high = fit.log_alpha_range
     if log_alpha < -12.0 and math.isinf(low):
         return "-inf"

@@ -1,11 +1,11 @@
 """The published methods to compute -KL, with their errors against the exact value.
 
-Every method has the signature of `logunif_kl.neg_kl`,
-``method(log_alpha, *, zero_at=inf, log_c=None)``, and a gradient ``method_grad(log_alpha)``.
-`monte_carlo` returns an estimate and its standard error. `dawson_grad` gives the gradient only. A
-method and the exact value use the same constant, so a method's error does not depend on the choice
-of the constant. `METHODS` holds each method's source, the range where it may be used, and its worst
-error there. ``logunif-kl validate`` checks these errors.
+Every method has the signature of `logunif_kl.neg_kl`, ``method(log_alpha, *, zero_at=inf,
+log_c=None)``, and a gradient ``method_grad(log_alpha)``. `monte_carlo` returns an estimate and its
+standard error. `dawson_grad` gives the gradient only. `zero_at` and `log_c` add the same constant
+to a method and to the exact value, so they do not change a method's error. `METHODS` holds each
+method's source, the range where it may be used, and its worst error there. ``logunif-kl validate``
+checks these errors.
 
 To compute -KL, use `logunif_kl.neg_kl`, which is exact and faster. Use the methods to reproduce
 papers, to interpret published numbers, and to compare approximations.
@@ -46,5 +46,5 @@ _EVERY = (KINGMA, MOLCHANOV, LOWER_BOUND, SERIES, KUMMER, QUADRATURE, MONTE_CARL
 #: The old name of `Declared`, from version 0.1.0.
 Claim = Declared
 
-#: A dict from names to methods: closed forms first, then numerical methods, then sampling.
+#: The methods by name: closed forms first, then numerical methods, then sampling.
 METHODS: dict[str, Method] = {method.name: method for method in _EVERY}

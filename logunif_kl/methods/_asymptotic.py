@@ -4,7 +4,7 @@ r"""Expansions of F(u) and uF'(u) (as in `logunif_kl.neg_kl`) in 1/u, from Hron'
           - \sum_{n \ge 1} \frac{(\frac12)_n}{2n\,u^n}, \qquad
           u F'(u) \sim \tfrac12 \sum_{n \ge 0} \frac{(\frac12)_n}{u^n}
 
-Both follow from Kummer's expansion (DLMF 13.7.2): differentiate each term in a, at a = 0.
+To derive them, differentiate each term of Kummer's expansion (DLMF 13.7.2) in a, at a = 0.
 
 .. math:: M(a; b; -u) \sim \frac{\Gamma(b)}{\Gamma(b - a)} u^{-a}
           \sum_n \frac{(a)_n (a - b + 1)_n}{n!\,u^n}
@@ -22,7 +22,7 @@ from .._convention import HALF_GAMMA_LOG_2
 
 
 class Expansion:
-    """Both expansions in double precision, for u >= `smallest`.
+    """The expansions of F(u) and u F'(u) in double precision, for u >= `smallest`.
 
     Each expansion ends with the first n for which (1/2)_n/u^n is below 2^-56 at u = `smallest`.
     """
@@ -38,12 +38,12 @@ class Expansion:
             self._slope.append(rising / 2.0)
 
     def gap(self, xp: Any, x: Any) -> Any:
-        """Compute F(u) at x = log alpha. The result is finite but wrong if u is too small."""
+        """Compute F(u) at x = log alpha. For u < `smallest` the result is finite but wrong."""
         over = self._over(xp, x)
         return (HALF_GAMMA_LOG_2 - 0.5 * x) - over * _horner(self._gap, over)
 
     def slope(self, xp: Any, x: Any) -> Any:
-        """Compute u F'(u) at x = log alpha, with the same restriction as `gap`."""
+        """Compute u F'(u) at x = log alpha. For u < `smallest` the result is finite but wrong."""
         return _horner(self._slope, self._over(xp, x))
 
     def _over(self, xp: Any, x: Any) -> Any:

@@ -6,25 +6,26 @@ With r = alpha^(-1/2), z ~ N(0, 1) and phi the normal density,
 
 and E log|z| = -(gamma + log 2)/2. These control variates are subtracted from log|z + r|:
 
-- The singularity. With t = z + r, d = min(1, 1/r) and q = (t/d)^2, let h_r = 1/2 (log q + (1 - q) +
-  (1 - q)^2/2) exp(t^2/2 - t r) for q < 1, and 0 elsewhere. It has two continuous derivatives at q =
-  1, and log|t| - h_r is bounded. The exponential cancels the variation of the density near -r, so
-  the mean of h_r is -16/15 d phi(r). (A wider window would let the exponential magnify rare
-  samples. A kink at q = 1 would be missed by most samples where r is small.)
+- h_r, which has the singularity of log|z + r|. With t = z + r, d = min(1, 1/r) and q = (t/d)^2,
+  h_r = 1/2 (log q + (1 - q) + (1 - q)^2/2) exp(t^2/2 - t r) for q < 1, and 0 elsewhere. It has two
+  continuous derivatives at q = 1, and log|t| - h_r is bounded. The exponential cancels the
+  variation of the density of z near -r, so the mean of h_r is -16/15 d phi(r). (A window wider than
+  q < 1 would let the exponential magnify rare samples. Most samples would miss a kink at q = 1
+  where r is small.)
 - log|z| - h_0, which has no singularity. Where r is small, it is strongly correlated with the
   integrand.
 - The Hermite polynomials He_0 to He_4 of z. A regression over 256 equally probable z gives the
-  coefficients of log|z| and the polynomials. The coefficients depend on r but not on the sample, so
-  the estimate is unbiased and its standard error is the usual one.
-- For r > 6, the Taylor polynomial of degree 4 of log|1 + z/r| replaces all of these. Its mean is
-  -1/(2 r^2) - 3/(4 r^4). There the probability of the singularity is below 1e-8.
+  coefficients of these polynomials and of log|z| - h_0. The coefficients depend on r but not on the
+  sample, so the estimate is unbiased and its standard error is the usual one.
+- For r > 6, the Taylor polynomial of degree 4 of log|1 + z/r| replaces all these control variates.
+  Its mean is -1/(2 r^2) - 3/(4 r^4). There the probability that z is near -r is below 1e-8.
 
-The remainder is averaged over z ~ N(0, 4) with the weight 2 exp(-3 z^2/8), the ratio of the
-densities. This raises the variance a little where r is near 1, but makes the standard error
-reliable, because samples of N(0, 1) rarely reach the tails, where the remainder is largest.
-Sampling N(0, 4) also makes the integrand vanish at 0 and 1, the ends of the range of Sobol points.
+The remainder after this subtraction is averaged over z ~ N(0, 4), with the weight 2 exp(-3 z^2/8):
+the density of N(0, 1) divided by that of N(0, 4). Sampling N(0, 4) raises the variance a little
+where r is near 1, but makes the standard error reliable: samples of N(0, 1) rarely reach the tails,
+where the remainder is largest. Sampling N(0, 4) also makes the integrand vanish at 0 and 1, the
+ends of the range of Sobol points.
 
-A poor coefficient causes no bias, only a larger variance.
 ``validation/results/monte_carlo/monte_carlo.json`` records the variances.
 """
 
@@ -55,7 +56,7 @@ _CHUNK = 256  # the number of log alpha in one regression
 
 
 class Controls(NamedTuple):
-    """The control variates at given z, which do not depend on log alpha."""
+    """The values of the control variates that do not depend on log alpha, at given z."""
 
     variates: np.ndarray
     """Shape (6, m): 1, He_1 to He_4, and log|z| - h_0 minus its mean. All but the first have mean
@@ -90,8 +91,8 @@ class Integrand:
     controlled : bool
         Whether to subtract the control variates; otherwise the integrand is -log|z + r|.
     gradient : bool
-        Whether the mean gives d(-F)/d log alpha instead, by the score function: d(-F)/d log alpha =
-        (r/2) E[z log|z + r|].
+        Whether the mean is to be d(-F)/d log alpha instead of -F. By the score function, d(-F)/d
+        log alpha = (r/2) E[z log|z + r|].
 
     Attributes
     ----------
@@ -111,10 +112,9 @@ class Integrand:
         self._coefficients = _coefficients(r, self._near, gradient and controlled)
         singular = _SINGULAR * _PHI_0 * np.exp(-0.5 * np.minimum(r, _FAR) ** 2)
         singular /= np.maximum(1.0, r)
-        # The mean of the control variates, with the sign that they have in the integrand.
+        # `taken` is the mean of the subtracted control variates, with the integrand's sign.
         if gradient:
-            # E[z h_r] = 16/15 d r phi(r), E[z He_1] = 1, and E[z g] = 0 for the other control
-            # variates g
+            # E[z h_r] = 16/15 d r phi(r), E[z He_1] = 1, and E[z g] = 0 for other variates g
             taken = np.where(near, self._coefficients[:, 1] + r * singular, s + s**3)
             self.shift = 0.5 * r * taken if controlled else np.zeros_like(r)
             self.rounding = 4.0 * _EPS * np.where(near, 1.0 + r, 1.0)
@@ -168,14 +168,14 @@ def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray
         some = rows[start : start + _CHUNK]
         target = _smooth_log(z + r[some, np.newaxis], r[some, np.newaxis]) * weight
         for j, row in enumerate(solve):
-            # Sum each row by itself: the rounding of a matrix product depends on other rows.
+            # Sum each row by itself: in a matrix product, its rounding depends on other rows.
             found[some, j] = (target * row).sum(axis=1)
     return found
 
 
 def _far(t: np.ndarray, controlled: bool) -> np.ndarray:
     """Return log|1 + t| to relative precision, minus its Taylor polynomial if `controlled`."""
-    # log1p is used for t > -1/2 only, so clip its argument to avoid the singularity at -1
+    # `np.where` computes both logarithms everywhere, so clip t to avoid log1p's singularity at -1
     out = np.where(t > -0.5, np.log1p(np.maximum(t, -0.5)), _log(1.0 + t))
     if controlled:
         out -= t * (1.0 - t * (1 / 2 - t * (1 / 3 - t / 4)))
@@ -190,7 +190,7 @@ def _smooth_log(t: np.ndarray, r: np.ndarray | float) -> np.ndarray:
     """Return log|t| - h_r, which is bounded at t = 0."""
     d = 1.0 / np.maximum(1.0, r)
     logarithm = _log(t)
-    # clip larger |t| to d, where the first factor of h_r vanishes
+    # clip larger |t| to d, where the first factor of h_r is 0, so that h_r is 0 outside [-d, d]
     near = np.clip(t, -d, d)
     p = 1.0 - (near / d) ** 2
     singular = np.minimum(logarithm - np.log(d), 0.0) + p * (0.5 + 0.25 * p)

@@ -6,13 +6,13 @@ SciPy computes Dawson's function D by Johnson's Faddeeva package, which shares n
 `logunif_kl.neg_kl_grad`. The method is therefore an independent check in double precision.
 
 Two ranges need care. For large u the formula is infinity times zero, so s = sqrt(u) is clipped to
-2^27, where s D(s) is already 1/2 to the last bit. For small s, SciPy's function is accurate
-relative to 1, not to its own value: from s = 0.0101 to 0.3 its relative error reaches 1.7e-14, 78
-units in the last place. Below s = 1/2 the first terms of the power series replace SciPy's function,
+2^27, where s D(s) is already 1/2 to the last bit. For small s, the relative error of SciPy's
+function grows: from s = 0.0101 to 0.3 it reaches 1.7e-14, 78 units in the last place. Below s = 1/2
+the first terms of the power series replace SciPy's function,
 
     D(s)/s = sum_k (-2 s^2)^k/(2k + 1)!! = 1 - 2u/3 (1 - 2u/5 (1 - 2u/7 (...))),
 
-The power series also gives the limit u -> 0, without dividing zero by zero.
+The power series also gives the limit as u -> 0, without dividing zero by zero.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .._dispatch import evaluate
 from ._method import EVERYWHERE, Declared, Method
 from ._operation import operation
 
-# s D(s) = 1/2 + 1/(4 s^2) + ..., and 1/(4 s^2) is below 2^-54 from here on.
+# s D(s) = 1/2 + 1/(4 s^2) + ..., and 1/(4 s^2) is below 2^-54 from this s on.
 _FAR = 2.0**27
 # Below this s use the power series. The terms after the first 14 are below 1e-19.
 _NEAR = 0.5
@@ -43,7 +43,7 @@ def _slope(xp: Any, x: Any) -> Any:
 
 
 def _near(u: np.ndarray) -> np.ndarray:
-    """Return D(s)/s for small s = sqrt(u)."""
+    """Return D(s)/s for s = sqrt(u) up to 1/2, by the power series."""
     result = np.ones_like(u)
     for k in range(_TERMS, 0, -1):
         result = 1.0 - 2.0 * u / (2 * k + 1) * result

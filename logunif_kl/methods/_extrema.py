@@ -21,10 +21,10 @@ Error = Callable[[Array], Array]
 
 #: The magnitude of log alpha that replaces an infinite end.
 HORIZON = 40.0
-# Rounding error of two values of magnitude HORIZON/2. Errors that differ by less count as equal.
+# Errors that differ by less count as equal: values of magnitude HORIZON/2 are rounded by as much.
 _AT_ITS_LIMIT = 4.0 * HORIZON * np.finfo(np.float64).eps
 _INVERSE_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-_SECTIONS = 42  # 0.618^42 = 2e-9 of the bracket is left; the maximum is off by the square of that
+_SECTIONS = 42  # 0.618^42 = 2e-9 of the bracket remains; the maximum's error is its square
 _FLAT = 1e-11  # a relative gain below this counts as rounding
 
 
@@ -49,7 +49,7 @@ class Extremum:
 
 
 def finite(low: float, high: float, horizon: float = HORIZON) -> tuple[float, float]:
-    """Return the ends, with -inf replaced by -`horizon` and inf by `horizon`."""
+    """Return `low` and `high`, with -inf replaced by -`horizon` and inf by `horizon`."""
     return (-horizon if math.isinf(low) else low), (horizon if math.isinf(high) else high)
 
 
@@ -108,7 +108,7 @@ def _refined(
         high, low = np.where(keep, right, high), np.where(keep, low, left)
     inner = (low + high) / 2.0
     found = error(inner)
-    # keep the grid point if the gain is only rounding, so that an extremum at an end stays there
+    # if the gain is only rounding, keep the grid point, so that an extremum at an end stays there
     before = size(values[at])
     better = size(found) > before + _FLAT * np.abs(before)
     return np.where(better, inner, grid[at]), np.where(better, found, values[at])

@@ -6,8 +6,8 @@ of a least-squares fit on alpha in [0.05, 1] with a free constant. (The constant
 Their Figure 2 shows nearly this range, as dropout rates from 0.05 to 0.5.
 
 The paper states that the curves are indistinguishable in Figure 2, and that the approximation
-becomes exact as alpha -> 0. No constant makes both true: the constant that makes the cubic exact as
-alpha -> 0 makes it 0.028 to 0.040 too high in the figure.
+becomes exact as alpha -> 0. No constant makes both statements true. With the constant that is exact
+as alpha -> 0, the cubic is 0.028 to 0.040 too high in the figure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ._operation import operation, value
 
 C1, C2, C3 = 1.16145124, -1.50204118, 0.58629921
 
-# F(1/2), the gap at alpha = 1, rounded once.
+# F(u) at alpha = 1, where u = 1/2. This is the double nearest to F(1/2).
 _GAP_AT_ONE = 0.4266856042960448
 
 
@@ -70,8 +70,8 @@ def kingma(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     alpha = 1, as in Figure 2, so with ``zero_at=1.0`` it vanishes there.
 
     The worst error is 0.037 on alpha in (0, 1] and 0.0102 on [0.05, 1]. The best constant would
-    lower it to 0.020 and 0.0066. The gradient is off by up to 15 %, at alpha = 1.
-    ``METHODS["kingma"].claims`` has the measured figures.
+    lower these errors to 0.020 and 0.0066. The gradient's largest relative error is 15 %, at alpha
+    = 1. ``METHODS["kingma"].claims`` has the measured figures.
 
     References
     ----------

@@ -6,17 +6,17 @@ Here u = 1/(2 alpha). The series of M alternates, and differentiating each term 
 
     F(u) = -1/2 sum_(k>=1) (-u)^k/(k (1/2)_k).
 
-Its terms reach e^u and cancel. At u = 20 (log_alpha = -3.7) eight digits are lost, and at u = 40
-all digits. With ``dps=`` this series is summed with as many extra digits as it loses. In double
-precision it is first transformed by M(a; b; -u) = e^-u M(b - a; b; u), whose terms and their
+The largest terms are about e^u, and cancel. At u = 20 (log_alpha = -3.7) eight digits are lost, and
+at u = 40 all digits. With ``dps=`` this series is summed with as many extra digits as it loses. In
+double precision it is first transformed by M(a; b; -u) = e^-u M(b - a; b; u), whose terms and their
 derivatives are positive:
 
     F(u) = u e^-u sum_k u^k/k! g_k,    g_k = 1/(2k + 2) sum_(j=0..k) 2/(2j + 1)
 
 These are the terms of Eq. 1, so Kummer's transformation turns Eq. 2 into Eq. 1. For u below 40, 113
 terms of the sum suffice. Above 40 the derivative of Kummer's expansion for large arguments is exact
-to double precision. The method needs only elementwise arithmetic, without table look-ups or loops
-over elements, so any array namespace can compute it.
+to double precision. The method needs only elementwise arithmetic, so any array namespace can
+compute it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from ._operation import operation, value
 
 #: From this u on, use the expansion for large arguments.
 SWITCH = 40.0
-# Enough terms: P(K >= 113) is below e^-40 for K ~ Poisson(40).
+# 113 terms suffice: P(K >= 113) is below e^-40 for K ~ Poisson(40), where 40 is `SWITCH`.
 _TERMS = 113
-# Use a power of 2, so that u/32 is exact. The sum would multiply its relative error by up to 40.
+# A power of 2 makes u/32 exact. The sum would multiply a rounding error of u/32 by up to 40.
 _SCALE = 32
 
 

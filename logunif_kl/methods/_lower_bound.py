@@ -1,6 +1,6 @@
-"""Kingma's lower bound: -KL without the term -E log|eps|, which is not always positive.
+"""Kingma's lower bound: drop the term -E log|eps| of -KL, which is not always positive.
 
-The paper states that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". This holds up
+The paper states that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". It is true up
 to alpha* = 2.42124952103683604, where E log|eps| = 0. Above alpha* the formula is larger than -KL.
 """
 
@@ -20,7 +20,7 @@ LOG_ALPHA_STAR = math.log(ALPHA_STAR)
 
 
 def _value(xp: Any, x: Any) -> Any:
-    # the exact value minus 1/2 log(alpha) tends to -HALF_GAMMA_LOG_2 as alpha -> 0
+    # as alpha -> 0, the exact value minus 1/2 log(alpha) tends to -HALF_GAMMA_LOG_2
     return 0.5 * x - HALF_GAMMA_LOG_2
 
 

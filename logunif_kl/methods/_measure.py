@@ -14,7 +14,7 @@ from ._arguments import integer
 from ._extrema import Error, Extremum, finite, least_and_greatest
 from ._method import WIDE, Interval, Method
 
-FARTHEST = 100.0  # above this, alpha^3 divided by the exact gradient overflows
+FARTHEST = 100.0  # for a larger log alpha, alpha^3 divided by the exact gradient overflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Measurement:
 
 
 def value_error(method: Method) -> Error:
-    """Return a function of log alpha: the signed error of -KL, the same for every constant."""
+    """Return the signed error of -KL as a function of log alpha; the constant cancels."""
     if method.kind == "statistical":
         raise ValueError(
             f"{method.name} gives an estimate with a standard error, and has no single error: "
@@ -68,7 +68,7 @@ def value_error(method: Method) -> Error:
 
 
 def gradient_error(method: Method) -> Error:
-    """Return a function of log alpha: the signed relative error of a method's gradient."""
+    """Return the signed relative error of a method's gradient as a function of log alpha."""
     slope = method.gradient
     if slope is None:
         raise ValueError(

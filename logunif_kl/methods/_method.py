@@ -1,4 +1,4 @@
-"""The description of a method: its formula, its source, and its declared errors."""
+"""Describe a method: its formula, its source, and its declared errors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Molchanov's sigmoid: the approximation that most implementations use, for every alpha.
 
 The exact -KL is -1/2 log(1 + 1/alpha) minus a bounded remainder. As alpha falls, the remainder
-rises from 0 to (gamma + log 2)/2 = 0.63518. Molchanov, Ashukha and Vetrov fit the remainder by one
-sigmoid in log alpha, with the height k1 = 0.63576.
+rises from 0 to (gamma + log 2)/2 = 0.63518. Molchanov, Ashukha and Vetrov fitted one sigmoid in log
+alpha, of height k1 = 0.63576, to the remainder.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def molchanov(
     Parameters
     ----------
     log_alpha, zero_at, log_c
-        The same as for `logunif_kl.neg_kl`. With its own constant, -k1, the formula vanishes as
-        alpha -> inf, as the exact value does.
+        The same as for `logunif_kl.neg_kl`. The published constant is -k1, with which the formula
+        vanishes as alpha -> inf, as the exact value does.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def molchanov(
     ``METHODS["molchanov"].claims`` has the measured figures.
 
     The formula is evaluated as -k1 sigma(-k2 - k3 x) - 1/2 log(1 + exp(-x)). The published form is
-    the same function, but for large alpha cancellation turns it into 0.
+    equal, but it loses all digits to cancellation for large alpha.
 
     References
     ----------

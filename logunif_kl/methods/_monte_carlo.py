@@ -2,18 +2,18 @@ r"""Monte Carlo estimates of -KL and of its gradient, with standard errors.
 
 **The value.** -KL = constant - F(u) with F(u) = E log|z + r| - E log|z|, r = alpha^(-1/2) and
 z ~ N(0, 1). F(u) is E log|eps|, eps ~ N(1, alpha), plus known terms. The papers sample E log|eps|.
-The control variates divide the variance by 60 near log alpha = 0.4, and by a factor that grows
-without bound as log alpha -> +-inf.
+The variates of `_control_variates` divide the variance by 60 near log alpha = 0.4, and by a factor
+that grows without bound as log alpha -> +-inf.
 
-**The gradient.** Reparameterisation, eps = 1 + sqrt(alpha) z, does not give the gradient. The
-derivative of log|eps| for a fixed z is (z/2) sqrt(alpha)/(1 + sqrt(alpha) z). Its pole at eps = 0
-is not integrable, so its mean does not exist and averages do not converge. (Dawson's form is the
-principal value of the integral.) Three methods do work:
+**The gradient.** Reparameterisation, eps = 1 + sqrt(alpha) z, does not give the gradient. For a
+fixed z, the derivative of log|eps| in log alpha is (z/2) sqrt(alpha)/(1 + sqrt(alpha) z). Its pole
+at eps = 0 is not integrable, so it has no mean and its averages do not converge. (Dawson's function
+gives the principal value.) Three methods do work:
 
-- The score function, `monte_carlo_grad`, differentiates the density instead of the logarithm:
-  d(-KL)/d log alpha = (r/2) E[z log|z + r|], whose variance is finite.
-- Differences of values at the same samples. (f(x + h) - f(x - h))/2h has a finite variance, which
-  grows like 1/h as h -> 0 (0.6/h at log alpha = 0).
+- `monte_carlo_grad` uses the score function: it differentiates the density instead of the
+  logarithm. d(-KL)/d log alpha = (r/2) E[z log|z + r|], and z log|z + r| has a finite variance.
+- Differences of values at the same samples: with f(x) for the average at log alpha = x, (f(x + h) -
+  f(x - h))/2h has a finite variance, which grows like 1/h as h -> 0 (0.6/h at log alpha = 0).
 - `logunif_kl.neg_kl_grad`, which is exact.
 """
 
@@ -34,7 +34,7 @@ from ._sampling import average, check_samples, generator
 N_SAMPLES = 65536
 
 _EPS = np.finfo(np.float64).eps
-# This operation only reads log alpha. It raises the same errors as the other methods.
+# This operation returns log alpha unchanged. It raises the same errors as the other methods.
 _READ = Operation(np.positive, lambda xp, x: xp.positive(x))
 
 
@@ -210,7 +210,7 @@ def _sample(
 
 
 def _masked(result: np.ndarray, mask: np.ndarray | None) -> Any:
-    """Apply the argument's mask, if any, and return an array of shape () as a scalar."""
+    """Apply the mask of log alpha, if it has one, and return an array of shape () as a scalar."""
     return result[()] if mask is None else np.ma.masked_array(result, mask)[()]
 
 

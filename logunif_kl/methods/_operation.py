@@ -21,7 +21,7 @@ Arithmetic = Callable[[Any, Any], Any]
 
 
 class _UFunc(BlockedUFunc):
-    """A ufunc that is pickled by way of the function it was made from."""
+    """A ufunc that can be pickled: unpickling makes it again from its function `arithmetic`."""
 
     arithmetic: Arithmetic
 
@@ -58,6 +58,6 @@ def operation(arithmetic: Arithmetic, *, on_host: bool = False) -> Operation:
 
 
 def value(of: Operation, log_alpha: Any, zero_at: float, log_c: float | None) -> Any:
-    """Evaluate a method, and add the same constant that `logunif_kl.neg_kl` adds."""
+    """Evaluate the operation, and add the same constant that `logunif_kl.neg_kl` adds."""
     constant = additive_constant(zero_at, log_c)
     return shifted(evaluate(of, log_alpha=log_alpha), constant)

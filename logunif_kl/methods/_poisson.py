@@ -1,9 +1,9 @@
 """Compute u E[g(K)] for K ~ Poisson(u), by a sum over the k with non-negligible probability.
 
-Hron's Eq. 1 is an expectation under a Poisson law. Its terms u^k/k! reach e^u and its factor is
-e^-u, so either may overflow or underflow. The weights exp(k log u - u - log k!) are inaccurate,
-because numbers of size u log u cancel to a number of size 1: at u = 80,000 six of the sixteen
-digits are lost. Here log w_k is a sum of log ratios of neighbouring weights,
+Hron's Eq. 1 is an expectation under a Poisson law. The terms u^k/k! of its sum reach e^u, so they
+may overflow, and the factor e^-u before the sum may underflow. The weights exp(k log u - u - log
+k!) are inaccurate, because numbers of size u log u cancel to a number of size 1: at u = 80,000 six
+of the sixteen digits are lost. Here log w_k is a sum of log ratios of neighbouring weights,
 
     log w_k = log w_(k-1) + log(u/k) = log w_(k-1) + log1p((u - k)/k),
 
@@ -12,9 +12,9 @@ error common to all of them.
 
 **The window.** By Bernstein's inequality P(K <= u - t) <= exp(-t^2/(2u)) and P(K >= u + t) <=
 exp(-t^2/(2u + 2t/3)). The sum runs over the k where the bounds exceed e^-45 = 3e-20: 9.5 sqrt(u)
-terms below the mean, and 9.5 sqrt(u) + 30 above. The mean of g is at least 1/(2u + 1), so up to
-u = 1000 a loss of 3e-20 is below 2^-53 of the mean. Above u = 1000, g varies by less than a factor
-of 2 over the k outside the window, except for k < u/2, and P(K < u/2) is below e^-125.
+terms below the mean, and 9.5 sqrt(u) + 30 above. The mean E[g(K)] is at least 1/(2u + 1), so up to
+u = 1000 a loss of 3e-20 is less than 2^-53 times the mean. Above u = 1000, g varies by less than a
+factor of 2 over the k outside the window, except for k < u/2, and P(K < u/2) is below e^-125.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ import numpy as np
 
 #: Minus the log of the probability that the window may leave out at each end.
 NEGLIGIBLE = 45.0
-#: The largest u (log_alpha = -12.48). Its window has 6,886 terms.
+#: The largest allowed u, at log_alpha = -12.48. The window for this u has 6,886 terms.
 LARGEST = 2.0**17
-# The number of terms in a block. An array of as many doubles takes half a MiB.
+# The number of terms in a block, so that an array with a double per term takes half a MiB.
 _BUDGET = 1 << 16
 _TINY = np.finfo(np.float64).smallest_subnormal
 
@@ -36,7 +36,7 @@ Weighted = Callable[[np.ndarray], np.ndarray]
 
 
 def window(u: float) -> tuple[int, int]:
-    """Find the first and the last k of the window."""
+    """Return the first and the last k of the sum for a Poisson mean u."""
     below = math.sqrt(2.0 * NEGLIGIBLE * u)
     third = NEGLIGIBLE / 3.0
     above = third + math.sqrt(third * third + 2.0 * NEGLIGIBLE * u)
@@ -55,8 +55,8 @@ def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
     as u -> 0.
     """
     result = np.empty_like(u)
-    # All u with the same ceil(2 log2(u)) share a window width, so a result does not depend on the
-    # other elements of the array.
+    # All u with the same ceil(2 log2(u)) use a window of the same width. A result therefore does
+    # not depend on the other elements of the array.
     steps = np.ceil(2.0 * np.log2(np.maximum(u, 1.0)))
     for step in np.unique(steps):
         top = 2.0 ** (float(step) / 2.0)
@@ -71,7 +71,7 @@ def mean_times_u(u: np.ndarray, g: Weighted) -> np.ndarray:
 
 
 def _mean(u: np.ndarray, below: int, above: int, g: Weighted) -> np.ndarray:
-    """Return E[g(K)]: sum from the mode floor(u) over `below` terms down and `above` terms up."""
+    """Return E[g(K)], summed over `below` terms below the mode floor(u) and `above` terms above."""
     mode = np.floor(u).astype(np.int64)[:, None]
     u = np.maximum(u, _TINY)[:, None]
     right = mode + np.arange(1, above + 1)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def progress_bar(description: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error by rich; yield a function that advances it."""
+    """Yield a function that advances a progress bar. If `shown`, rich draws the bar on stderr."""
     if not shown:
         yield lambda done: None
         return

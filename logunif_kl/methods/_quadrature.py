@@ -1,13 +1,13 @@
 """Quadrature of E log|eps|, by two rules that treat the singularity and one that ignores it.
 
 -KL is a constant minus the one-dimensional integral E log|z + r|, z ~ N(0, 1), r = alpha^(-1/2).
-Two rules fold the integral at its singularity. They reach 15 digits with 160 nodes (tanh-sinh) or
-100 nodes (Gauss-Legendre); see `_quadrature_rules`.
+Two rules integrate over |z + r| > 0, so that the singularity is at an end of the range. They reach
+15 digits with 160 nodes (tanh-sinh) or 100 nodes (Gauss-Legendre); see `_quadrature_rules`.
 
 Gauss-Hermite quadrature, the usual choice for a normal density, is exact for polynomials only. Its
 sum of log|z + r| is infinite where r is a node, and too small where r is between nodes. With n
 nodes the root mean square of the error over log alpha in [-10, 10] is 0.7/sqrt(n). The rule is
-included to show this error. It also returns an error estimate.
+included to show this error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class _Rule:
-    """-F(u), or u F'(u) if `gradient`, as a function of an array of log alpha, with n nodes."""
+    """A function of an array of log alpha that returns -F(u), or u F'(u) if `gradient`."""
 
     rule: str
     n: int
@@ -42,8 +42,8 @@ class _Rule:
         return _quadrature_rules.integrate(self.rule, self.n, x, self.gradient)
 
 
-# Error estimates compare with this rule. Its own error relative to max(1, |-KL|) is below _ROUNDING
-# (measured: 6e-16).
+# Error estimates are differences from this rule. The error of this rule relative to max(1, |-KL|)
+# is below _ROUNDING (measured: 6e-16).
 _FINE = _Rule("tanh_sinh", 320)
 _ROUNDING = 2e-15
 
@@ -180,7 +180,7 @@ def _error(result: Any, log_alpha: Any, constant: float) -> Any:
     given = np.asarray(result)
     x = np.asarray(log_alpha, dtype=np.float64)
     fine = np.asarray(operation(_FINE).ufunc(x)) + constant
-    # The bound on rounding covers the fine value and the constant. The difference already includes
+    # _ROUNDING * size covers the rounding of `fine` with its constant. The difference already has
     # the rounding of the result to its own type, except for half a unit in the last place.
     size = np.maximum(np.abs(fine), 1.0 + abs(constant))
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-r"""Quadrature of E log|z + r| and E[z log|z + r|], z ~ N(0, 1), r = alpha^(-1/2).
+r"""Compute E log|z + r| and E[z log|z + r|], z ~ N(0, 1), r = alpha^(-1/2), by quadrature.
 
 Gauss-Hermite quadrature ignores the singularity at z = -r. For the other two rules the integral is
 *folded* there: with t = |z + r| it becomes an integral over t > 0, with the singularity log t at an
@@ -7,16 +7,16 @@ end of the range,
     F(u) = int_0^inf log(t) [phi(t - r) + phi(t + r) - 2 phi(t)] dt,
     u F'(u) = r/2 int_0^inf log(t) [(t - r) phi(t - r) - (t + r) phi(t + r)] dt,
 
-where phi is the normal density. Both rules can treat a singularity at an end (T is the largest t):
+where phi is the normal density. Two rules allow for a singularity at an end (T is the largest t):
 
 - tanh-sinh, with t = T/(1 + exp(-pi sinh(tau))), is the trapezoidal rule in tau. Its nodes crowd
   doubly exponentially at the ends (Takahasi and Mori 1974);
 - Gauss-Legendre in v, with t = T v^5. The integrand then has slightly more than four continuous
   derivatives in v, so the error falls like n^-10.
 
-For r < 1 the brackets are written with expm1, sinh and cosh, so that F(u) keeps its relative
-accuracy as u -> 0. For r >= 9, phi is negligible at the singularity, and log|1 + z/r| is integrated
-over [-9, 9] without folding.
+For r < 1 the two brackets are written with expm1, sinh and cosh, so that F(u) keeps its relative
+accuracy as u -> 0. For r >= 9, phi is negligible at z = -r, so log|1 + z/r| is integrated over z in
+[-9, 9] instead.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from scipy.special import eval_legendre, roots_hermitenorm, roots_legendre
 
 from ._control_variates import LEAST_LOG_ALPHA, MEAN_LOG
 
-REACH = 9.0  # largest z; phi(9) = 1e-18
-_REACH_OF_SMALL = 9.9  # largest t where r < 1, because r shifts phi by up to 1
-_TAU = 3.4  # at this end t = exp(-pi sinh(3.4)) = 4e-21, so t log(t) is negligible
-_POWER = 5  # the power of v in Gauss-Legendre
+REACH = 9.0  # the largest z, because phi(9) = 1e-18 is negligible
+_REACH_OF_SMALL = 9.9  # the largest t where r < 1: phi(t - r) is shifted by up to 1
+_TAU = 3.4  # at tau = -3.4, t/T = exp(-pi sinh(3.4)) = 4e-21, so t log(t) is negligible
+_POWER = 5  # the power in t = T v^5
 _ROWS = 128  # the number of log alpha in a block
 _ROOT = math.sqrt(2.0 * math.pi)
 
 
 class Nodes(NamedTuple):
-    """Nodes and weights: of a rule on [0, 1], or of the Gauss-Hermite rule for the density phi."""
+    """Nodes and weights, on [0, 1] or, for Gauss-Hermite, on the real line with the density phi."""
 
     at: np.ndarray
     weight: np.ndarray
@@ -84,7 +84,7 @@ def _legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def integrate(rule: str, n: int, x: np.ndarray, gradient: bool) -> np.ndarray:
-    """Return -F(u), or its derivative u F'(u) in x, at log alpha = x of shape (k,), by a rule."""
+    """Return -F(u) at log alpha = x of shape (k,). If `gradient`, return its derivative u F'(u)."""
     at, weight = nodes(rule, n)
     result = np.where(np.isnan(x), x, 0.0)
     result[x == -math.inf] = 0.5 if gradient else -math.inf
@@ -152,7 +152,7 @@ def _far(
 def _hermite(
     r: np.ndarray, x: np.ndarray, z: np.ndarray, weight: np.ndarray, gradient: bool
 ) -> np.ndarray:
-    """Average log|1 + sqrt(alpha) z| over the nodes, or its derivative by the score function."""
+    """Return -F(u) by averaging log|z + r| over the nodes. If `gradient`, average z log|z + r|."""
     scale = np.maximum(r, 1.0)
     with np.errstate(divide="ignore"):
         logarithm = np.log(np.abs((r + z) / scale))
@@ -162,7 +162,7 @@ def _hermite(
 
 
 def _sum(terms: np.ndarray) -> np.ndarray:
-    """Sum each row. With matmul, the rounding would depend on the other rows."""
+    """Sum each row. In a matrix product, its rounding would depend on the other rows."""
     return np.asarray(terms.sum(axis=1))
 
 

@@ -8,12 +8,12 @@ standard error of their average:
 - ``qmc``: a unit is the average over one scrambled Sobol sequence. There are 16 to 31 sequences.
 
 The spread of a few units is itself uncertain, so the standard error is multiplied by Student's
-factor for the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. That suffices for
-normal values, but units are skewed, especially without control variates and in pairs. With fewer
+factor for the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. This suffices for
+normal values, but units are skewed, most of all in pairs and without control variates. With fewer
 samples than in `LEAST`, three standard errors miss the exact value for more than 1 % of seeds.
 
-Every element of log alpha uses the same z (common random numbers), so differences between elements
-are far more precise than the elements themselves.
+Every element of log alpha uses the same z (common random numbers), so the difference of two
+elements' estimates has a far smaller error than either estimate.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ._arguments import choice, integer
 from ._control_variates import SPREAD, Integrand, controls
 from ._progress import progress_bar
 
-BLOCK = 16384  # values per block: 128 KiB an array, so that blocks fit the second-level cache
-REPLICATES = 16  # the least number of Sobol sequences; the actual number is below twice this
-#: The least numbers of samples, with and without control variates, from
+BLOCK = 16384  # values in a block; an array of 128 KiB fits the second-level cache
+REPLICATES = 16  # the least number of Sobol sequences; there are fewer than twice as many
+#: The least number of samples with control variates and without, as determined in
 #: ``tests/methods/test_monte_carlo.py``.
 LEAST = {"plain": (128, 512), "antithetic": (256, 2048), "qmc": (16 * REPLICATES, None)}
 MOST = 2**32
-_BITS = 52  # bits of a Sobol point; a point plus half a step is below 1
+_BITS = 52  # the bits of a Sobol point, so few that a point plus half a step is below 1
 
 
 def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
@@ -63,7 +63,7 @@ def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """Make a generator as `numpy.random.default_rng` does."""
+    """Make a generator from any argument that `numpy.random.default_rng` takes."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
@@ -75,7 +75,7 @@ def generator(rng: Any) -> np.random.Generator:
 
 
 class Moments:
-    """Running means, and sums of squared deviations, of k sequences that arrive in blocks.
+    """The means and sums of squared deviations of k sequences, updated block by block.
 
     Blocks are merged by Eq. 2.1 of Chan, Golub and LeVeque, "Algorithms for computing the sample
     variance", The American Statistician 37 (1983), which avoids differences of large numbers.
@@ -87,7 +87,7 @@ class Moments:
         self.squares = np.zeros(k)
 
     def add(self, rows: Any, values: np.ndarray) -> None:
-        """Add values of shape (rows, m)."""
+        """Add m values to each of the sequences `rows`; `values` has a row for each sequence."""
         m = values.shape[1]
         mean = values.mean(axis=1)
         deviation = values - mean[:, np.newaxis]
@@ -141,7 +141,7 @@ def students_factor(count: np.ndarray) -> np.ndarray:
 def _blocks(
     n_samples: int, scheme: str, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, bool]]:
-    """Yield blocks of normal samples, each with whether it completes a Sobol sequence."""
+    """Yield (block of normal samples, whether the block completes a Sobol sequence)."""
     if scheme == "qmc":
         each = 1 << ((n_samples // REPLICATES).bit_length() - 1)
         for _ in range(n_samples // each):

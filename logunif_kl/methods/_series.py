@@ -3,18 +3,18 @@
     F(u) = 1/2 [e^-u sum_k u^k/k! psi(1/2 + k) - psi(1/2)]                          (Eq. 1)
 
 The sum is the mean of psi(1/2 + K), K ~ Poisson(u), because a non-central chi-squared variable is a
-Poisson mixture of central ones. For small u the bracket is the difference of two numbers near
-psi(1/2) = -1.96, and loses its digits. But d_k := psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1)
+Poisson mixture of central ones. For small u the bracket loses digits, because it is the difference
+of two numbers near psi(1/2) = -1.96. But d_k := psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1)
 has no negative term, and d_0 = 0, so a factor u can be taken out:
 
     F(u)  = u E[d_(K+1)/(2K + 2)],      u F'(u) = u E[1/(2K + 1)],      K ~ Poisson(u).
 
-Both E[...] are means of positive numbers and are 1 at u = 0, so their relative error is small
-however small u is. `_poisson` sums them over the k whose probability is not negligible.
+Both expectations are means of positive numbers and equal 1 at u = 0, so their relative error is
+small for every u. `_poisson` sums them over the k whose probability is not negligible.
 
-There are about 19 sqrt(u) such k, which is 10^218 at log_alpha = -1000. Above u = 2^17 (log_alpha =
--12.48) an expansion of the same expectation in 1/u replaces the sum. Three terms of the expansion
-give double precision there.
+About 19 sqrt(u) values of k have such a probability: 10^218 at log_alpha = -1000. Above u = 2^17
+(log_alpha = -12.48) an expansion of the same expectation in 1/u replaces the sum. Three terms of
+the expansion give double precision there.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _slope_term(k: np.ndarray) -> np.ndarray:
 
 
 def _expectation(x: np.ndarray, result: np.ndarray, term: _poisson.Weighted) -> np.ndarray:
-    """Overwrite `result` with the Poisson mean where u is at most `_poisson.LARGEST`."""
+    """Overwrite `result` by u E[term(K)] where u is at most `_poisson.LARGEST`; return it."""
     u = 0.5 * np.exp(-x)
     within = u <= _poisson.LARGEST
     result[within] = _poisson.mean_times_u(u[within], term)

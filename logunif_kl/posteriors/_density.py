@@ -24,9 +24,9 @@ from .._errors import shown
 Points = tuple[float, ...]
 
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
-_FEW = 24  # anchors to scan finely
-_SCANNED = 6000  # most evaluations in a scan; many anchors may need more
-_RESOLVED = 2e-3  # the largest share of the mass in one cell of the scan
+_FEW = 24  # with more anchors than this, a scan is coarser
+_SCANNED = 6000  # a scan is not refined beyond this many evaluations
+_RESOLVED = 2e-3  # a scan splits cells with a larger share of the mass
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class OfFunction:
         try:
             given = self._of.pdf(float(w))
         except ArithmeticError:
-            return -math.inf  # an overflow far out; if probability is lost, the mass is below 1
+            return -math.inf  # such as an overflow far out; lost probability makes the mass < 1
         try:
             value = float(given)
         except (TypeError, ValueError):
@@ -183,7 +183,7 @@ class OfFunction:
         return float(np.interp(p, self._cumulated, self._at))
 
     def _scan(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return ascending weights and the probability below each; both are empty if it is 0."""
+        """Return ascending w and the probability below each; return empty arrays if all are 0."""
         at = sorted(self._grid())
         if len(at) < 2:
             return np.empty(0), np.empty(0)
@@ -214,7 +214,7 @@ class OfFunction:
         return math.exp(min(value, 700.0))
 
     def _grid(self) -> set[float]:
-        """Choose weights near and far from each end of the support, each point, and 0."""
+        """Choose values of w near to and far from each end of the support, each point, and 0."""
         ends = [w for w in (self._low, self._high) if math.isfinite(w)]
         anchors = sorted({*ends, *(w for w in (0.0, *self._of.points) if self._inside(w))})
         if len(anchors) > _FEW:
@@ -270,7 +270,7 @@ class OfKernels:
         first, last = np.searchsorted(self._at, [z - reach, z + reach])
         d = z - self._at[first:last]
         terms = self._log_weights[first:last] - 0.5 * d * d
-        largest = float(terms.max())  # by hand: scipy.special.logsumexp takes a millisecond
+        largest = float(terms.max())  # not by scipy.special.logsumexp, which takes 1 ms
         if not largest > -math.inf:
             return -math.inf
         return largest + math.log(float(np.exp(terms - largest).sum())) - _HALF_LOG_2_PI

@@ -1,7 +1,7 @@
 """Read a SciPy distribution, a kernel density estimate or a `Density` as w = loc + scale z.
 
-The rest of this package works with z, because -KL does not depend on the scale of w. A narrow
-posterior far from zero, such as N(1, 1e-20), can be resolved in z, but in w rounding is too coarse.
+The rest of this package works with z, which is possible because -KL does not depend on the scale of
+w. For a narrow posterior such as N(1, 1e-20), doubles are too coarse in w but not in z.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Standardised:
     marks : tuple of float
         Other z at which panels of the quadrature end.
     over : callable or None
-        A function of w, log(p(w) abs(w)), if the prior p is not 1/abs(w).
+        The function w -> log(p(w) abs(w)), if the prior p is not 1/abs(w).
     """
 
     text: str
@@ -88,7 +88,7 @@ class Standardised:
 def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
     """Call a SciPy function without warnings, and return NaN if it raises an error.
 
-    The quadrature notices a wrong quantile, because part of the mass is then missing.
+    After a wrong quantile the quadrature misses part of the mass, and notices this.
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -190,8 +190,8 @@ def _of_function(dist: Density) -> Standardised:
 def _of_kernels(kde: Any) -> Standardised:
     if kde.d != 1:
         raise ValueError(
-            f"dist must have one dimension, but a gaussian_kde of {kde.d} was given: pass the "
-            "estimate of one weight, as kde.marginal(0)"
+            f"dist must have one dimension, but a gaussian_kde of {kde.d} dimensions was given: "
+            "pass the estimate of one weight, as kde.marginal(0)"
         )
     text = f"gaussian_kde of {kde.n} points"
     family = OfKernels(kde)

@@ -1,7 +1,7 @@
 """The entropies and mean logarithms from which `_closed_forms` computes -KL.
 
-Each error is below 4e-15 max(1, |value|) over the whole domain. The textbook expressions lose all
-digits for narrow posteriors, because terms of size a log(a) cancel.
+The error of each function is below 4e-15 max(1, |value|) on its whole domain. The textbook
+expressions lose all digits for narrow posteriors, where their large terms cancel.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy import special
 
 EULER = float(np.euler_gamma)
 
-# B_2n/(2n - 1), n = 1..8. From a = 10 on, the first omitted term is below 4e-17.
+# B_2n/(2n - 1), n = 1..8, for Stirling's series. From a = 10 on, omitted terms are below 4e-17.
 _BERNOULLI = (1 / 6, -1 / 90, 1 / 210, -1 / 210, 5 / 594, -691 / 30030, 7 / 78, -3617 / 7650)
 _STIRLING_FROM = 10.0
 # From this k on, the smallest term of the asymptotic series of E1 and Ei is below 1e-21.

@@ -159,7 +159,7 @@ def neg_kl_posterior(
                 return (-math.inf, 0.0) if return_error else -math.inf
             constant = additive_constant(log_c=prior.log_c)
         else:
-            # This module has no closed form of the entropy of q relative to p.
+            # Use quadrature, because the closed forms do not cover the entropy of q relative to p.
             read = replace(read, over=correction(prior))
             method = "quadrature" if method == "auto" else method
             constant = PROPER_CONSTANT

@@ -105,7 +105,7 @@ def correction(prior: Any) -> Callable[[float], float]:
     def log_density(w: float) -> float:
         if w == 0.0:
             return -math.inf
-        y = 2.0 * (math.log(abs(w)) - unit)  # log(x^2/df)
+        y = 2.0 * (math.log(abs(w)) - unit)  # log(x^2/df), where x = w/scale
         softplus = max(y, 0.0) + math.log1p(math.exp(-abs(y)))
         return head + 0.5 * y - 0.5 * (df + 1.0) * softplus
 
@@ -118,7 +118,7 @@ def _of_normal(scale: float, w: float) -> float:
 
 
 def _log_beta(a: float) -> float:
-    """Return log B(a, 1/2), because SciPy's betaln gives only seven digits at a = 1e6.
+    """Return log B(a, 1/2), of which SciPy's betaln gives only seven digits at a = 1e6.
 
     For a >= 20, log Gamma(a + 1/2) - log Gamma(a) is expanded in 1/a, by DLMF 5.11.8 with h = 1/2
     and h = 0. The first omitted term is below 1e-14.

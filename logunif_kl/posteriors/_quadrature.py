@@ -5,21 +5,20 @@ tails, and a density so steep at 0 that E log|w| = -inf. One integral therefore 
 difference, with the integrand -q log(q |w|).
 
 **Mapping.** Here w = loc + scale z. Special points are the ends of the support, the zero of w,
-z = 0, the median and the caller's points. On either side of a special point s, z = s +- exp(t).
-Powers and logarithms at s, and power tails, become exponential decay in t. Each z belongs to its
-nearest special point, and its distance from that point has no rounding error.
+z = 0, the median and the caller's points. On either side of a special point s, z = s +- exp(t). A
+density that is a power or a logarithm near s, or has a power tail, decays exponentially in t. Each
+z belongs to its nearest special point, and its distance from that point has no rounding error.
 
-**Panels.** In t the panels end at quantiles. Beyond the outermost quantiles the widths double from
-panel to panel, until the integral is negligible or the range of float64 ends. QUADPACK
+**Panels.** Quantiles divide the range of t into panels. Beyond the outermost quantiles the widths
+of panels double, until the integral is negligible or the range of float64 ends. QUADPACK
 (`scipy.integrate.quad`) integrates each panel. Where z rounds to s, or exp(t) overflows or
-underflows, the integrand is extrapolated as an exponential in t. This is exact for a power of z.
+underflows, the integrand is extrapolated as an exponential in t (exact for a power of z).
 
 **Error.** The estimate adds QUADPACK's estimates, the effect of the rounding of z in a narrow
 posterior, and the effect of missing mass. The density is integrated together with the entropy. If
-the result is not 1, some spike was missed by every panel. The search for such a spike begins where
-quantiles are crowded. Mass that is still missing may lie in an arbitrarily narrow spike, or beyond
-the range of float64. Its entropy then has no bound. If more than `UNEXPLAINED` is missing, the
-error is infinite.
+it does not integrate to 1, every panel missed some spike. The search for it begins where quantiles
+are crowded. Mass that is still missing may lie in an arbitrarily narrow spike, or beyond the range
+of float64. Its entropy then has no bound, so for more than `UNEXPLAINED` the error is infinite.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ _QUANTILES = (1e-9, 1e-5, 1e-2, 0.2, 0.5, 0.8, 0.99, 1.0 - 1e-5, 1.0 - 1e-9)
 _EPSILON = 2.0**-52
 # The least and the largest t: exp(-708) is not subnormal, and exp(709) is finite.
 _SMALLEST, _LARGEST = -708.0, 709.0
-# The least distance from s, in ulps of s. 2^20 ulps are known to 1e-6, and so small that a density
-# behaves like a power. A density is smooth at its median, so 2^4 ulps suffice there.
+# The least distance from s, in ulps of s. A distance of 2^20 ulps is known to 1e-6, and a density
+# behaves like a power so near to s. At its median a density is smooth, so 2^4 ulps suffice.
 _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
 _DENSE = tuple(k / 128 for k in range(1, 128))
 _STRIDE = math.log(2.0)
 _NEGLIGIBLE = 1e-18
-_EPSABS, _EPSREL = 1e-14, 1e-11  # per panel
+_EPSABS, _EPSREL = 1e-14, 1e-11  # the errors allowed in each panel
 _WITHIN = (1e-2, 0.5, 0.99)
 #: The error is infinite if more mass is missing than this, apart from what rounding and tails
 #: explain.
@@ -106,7 +105,7 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
 
 
 def _unexplained(sides: tuple[Side, Side]) -> float:
-    """Return the missing mass, minus the error of the mass that the quadrature estimates."""
+    """Return the missing mass, minus what rounding and the estimated errors of the mass explain."""
     missed = abs(1.0 - sides[0].mass - sides[1].mass)
     return missed - _BY_ROUNDING - sides[0].mass_error - sides[1].mass_error
 
@@ -169,7 +168,7 @@ def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Si
 
 
 def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """Return the total entropy, error bound and mass (at most 1 after extrapolation)."""
+    """Return the entropy, its error bound and the mass. Extrapolated mass counts only up to 1."""
     entropy = sides[0].entropy + sides[1].entropy
     mass = sides[0].mass + sides[1].mass
     missed = abs(1.0 - mass)
@@ -220,7 +219,8 @@ def _half_line(
 ) -> None:
     """Integrate over z = point + direction exp(t), up to the distance `length`; add to `side`.
 
-    `marked` holds the distances of quantiles and marks. Those within the range separate panels.
+    `marked` holds distances of quantiles and marks from `point`. Panels end at those below
+    `length`.
     """
     weight_at = point - dist.zero
     logs: dict[float, tuple[float, float]] = {}
@@ -258,13 +258,13 @@ def _half_line(
         return max(abs(value), abs(part)) > _NEGLIGIBLE
 
     def beyond(end: float, outwards: float) -> None:
-        """Add the integral beyond `end`. There the density of t is taken to decay exponentially."""
+        """Add the integral beyond `end`, as if the density of t decayed exponentially there."""
         (log_r, log_qw), (log_r1, _), (log_r2, _) = (
             log_density(end - outwards * n * _STRIDE) for n in range(3)
         )
         side.edge = max(side.edge, abs(log_qw))
         near, before = (log_r1 - log_r) / _STRIDE, (log_r2 - log_r1) / _STRIDE
-        decay = 2.0 * near - before  # the deviation from a power law halves at each step
+        decay = 2.0 * near - before  # as if the deviation from a power law halved at each step
         if not (0.0 < decay < math.inf and 0.0 < before < math.inf):
             side.mass_error += beyond_range(end)
             return
@@ -279,7 +279,7 @@ def _half_line(
         side.entropy += value
         doubt = 2.0 * abs(decay / before - 1.0)
         side.error += doubt * (abs(value) + part) + abs(part * drift)
-        if dist.over is not None:  # known only to change by at most 1 per unit of t
+        if dist.over is not None:  # `over` may change by 1 per unit of t
             side.error += part * (1.0 + 1.0 / decay)
         side.mass_error += doubt * part + max(0.0, beyond_range(end) - part)
 
@@ -320,7 +320,7 @@ def _half_line(
 
 
 def _outwards(panel: Callable[[float, float], bool], start: float, stop: float) -> bool:
-    """Add panels of doubling width until two in a row are empty. Return whether that happened."""
+    """Add panels of doubling width until two in a row add nothing. Return whether this happened."""
     step, empty, here = math.copysign(0.5, stop - start), 0, start
     while here != stop:
         there = here + step

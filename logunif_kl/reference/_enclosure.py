@@ -26,7 +26,7 @@ from ._input import Number, read
 SPARE = 32
 MAX_BITS = 100_000
 CAP = 1 << 16
-"""The highest precision is 16 ``bits`` plus this. If the ball is too wide there, raise an error."""
+"""The highest precision is 16 ``bits`` + CAP. If the ball is still too wide, raise an error."""
 
 ZERO, ONE, HALF, INF, MINUS_INF = (
     libmp.from_float(v) for v in (0.0, 1.0, 0.5, float("inf"), float("-inf"))

@@ -1,4 +1,4 @@
-"""The two definitions of each function, evaluated to a given number of bits."""
+"""Evaluate the two definitions of each function to a given number of bits."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Of = Callable[[str, Raw, int], Raw]
 
 
 def first(kind: str, u: Raw, wp: int) -> Raw:
-    """Sum Kummer's or the 2F2 series, or the asymptotic one if it gives wp bits; 0 < u < inf."""
+    """Compute `kind` at 0 < u < inf by the asymptotic series or, at smaller u, by `direct`."""
     return asymptotic(kind, u, wp) if is_tail(u, wp) else direct(kind, u, wp)
 
 
 def second(kind: str, u: Raw, wp: int) -> Raw:
-    """Use Hron's series or Dawson's integral, or at large u the expectation; 0 < u < inf."""
+    """Compute `kind` at 0 < u < inf by the expectation or, at smaller u, by `positive`."""
     return expectation(kind, u, wp) if is_tail(u, wp) else positive(kind, u, wp)
 
 

@@ -1,4 +1,4 @@
-"""F, F' and F'' as functions of u."""
+"""Compute F, F' and F'' as functions of u, to any number of digits."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Raw = Any
 
 @dataclass(frozen=True)
 class Number:
-    """A number that can be evaluated to any number of bits. A binary number is `exact`."""
+    """A number that can be evaluated to any number of bits. `exact` is True for a binary number."""
 
     exact: bool
     at: Callable[[int], Raw]
@@ -35,17 +35,17 @@ class Number:
 
 
 MAX_LOG_BITS = 1 << 12
-"""The most bits that the argument of exp may have before its point. exp needs as many more bits."""
+"""The most bits before the point of an argument of exp, which needs as many extra bits."""
 
 MAX_DPS = 20_000
-"""The most decimal digits. With so many, the u with the longest sums, 1e43429, takes minutes."""
+"""The most decimal digits. With so many, u = 1e43429, which has the longest sums, takes minutes."""
 
 
 def read(value: object, name: str) -> Number:
     """Return ``value`` as a function of the precision in bits.
 
     Floats, ints and mpf are binary and exact. A string, a Decimal or a Fraction means the exact
-    decimal or ratio. The function rounds it to the requested precision.
+    decimal or ratio, which the function rounds to the requested precision.
     """
     if hasattr(value, "_mpf_"):
         return _exactly(value._mpf_)
@@ -110,7 +110,7 @@ def digits(dps: object, most: int = MAX_DPS) -> int:
     n = dps.__index__()
     if not 1 <= n <= most:
         raise ValueError(
-            f"dps must be between 1 and {most} decimal digits, got {shown(n)}: ask for fewer."
+            f"dps must be between 1 and {most} decimal digits, got {shown(n)}: pass another number."
         )
     return int(n)
 
@@ -121,7 +121,7 @@ def magnitude(raw: Raw) -> int:
 
 
 def floor(u: Raw) -> int:
-    """Return the integer part of u > 0, also for a tiny u, which gmpy2 could not shift."""
+    """Return the integer part of u > 0. For a tiny u, avoid a shift that gmpy2 cannot do."""
     return int(libmp.to_int(u)) if magnitude(u) > 0 else 0
 
 

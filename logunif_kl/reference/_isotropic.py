@@ -17,7 +17,7 @@ from ._neg_kl import convention
 
 _Gap = Callable[[Any, Any, Any], Any]
 _MAX_DPS = 1000  # with about 3000 digits and more, mpmath's functions can take minutes
-_SMALL = 64  # up to 16 times this u, the positive series is the second definition of Ein
+_SMALL = 64  # up to u = 16 * _SMALL, the second definition of Ein is the positive series
 
 
 def neg_kl_complex(
@@ -143,10 +143,10 @@ def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], las
         if raw is None:
 
             def at(wp: int) -> Raw:
-                # The function multiplies a relative error of u by u, so u needs more bits.
+                # A relative error e of u changes the result by about e u, so u needs more bits.
                 u = exp_neg(x, wp, "log_alpha")
                 more = max(0, int(u[2] + u[3]))
-                if last and more > wp.bit_length():  # 1 - exp(-u), where u > wp
+                if last and more > wp.bit_length():  # 1 - exp(-u) is 1 if u > wp
                     return libmp.from_int(last)
                 if more > MAX_LOG_BITS:
                     least = -math.log(2.0) * MAX_LOG_BITS
@@ -237,7 +237,7 @@ def _ein(m: Any, u: Any, a: Any) -> Any:
 def _ein_again(m: Any, u: Any, a: Any) -> Any:
     if u <= _SMALL * 16:
         return _positive(m, u, m.mpf(1))[0]
-    # Ein(1) by its series, plus the integral of (1 - exp(-t))/t from 1 to u.
+    # Ein(u) is Ein(1), by its series, plus the integral of (1 - exp(-t))/t from 1 to u.
     tail = m.exp(-u) * m.hypu(1, 1, u) if u < 2 * m.prec else 0
     return _positive(m, m.mpf(1), m.mpf(1))[0] - m.e1(1) + m.log(u) + tail
 

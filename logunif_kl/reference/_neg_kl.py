@@ -262,10 +262,10 @@ def _limit_of_u(mu: Raw, log_sigma2: Raw) -> Raw | None:
 
 
 def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
-    """Whether alpha equals zero_at. Then -KL is exactly 0, on which `agree` would fail.
+    """Whether alpha equals zero_at, so that -KL is 0, a value for which `agree` would fail.
 
-    Callers pass an exact 1/alpha. This covers every case: for a rational log_sigma2, alpha =
-    exp(log_sigma2)/mu^2 is rational only if log_sigma2 = 0.
+    Callers pass 1/alpha if it is exact. No other alpha can equal zero_at: for a rational
+    log_sigma2, alpha = exp(log_sigma2)/mu^2 is rational only if log_sigma2 = 0.
     """
     if log_c is not None:
         return False
@@ -274,7 +274,7 @@ def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
 
 
 def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | None]:
-    """Return (alpha, log_c) as numbers, with None for the one not given. (None, None) means 0."""
+    """Return (alpha, log_c), with None for one not given. If both are None, the constant is 0."""
     a = read(zero_at, "zero_at")
     rough = a(53)
     if log_c is not None:

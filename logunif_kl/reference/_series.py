@@ -1,4 +1,4 @@
-r"""Two power series for F, F', F'' and H = d^2(-KL)/dx^2 at moderate u (x = log alpha).
+r"""Sum power series for F, F', F'' and H = d^2(-KL)/dx^2 at moderate u (x = log alpha).
 
 With (2k+1)!! = 1 3 5 ... (2k+1) and h_k = 1 + 1/3 + ... + 1/(2k-1),
 
@@ -12,13 +12,13 @@ H     -u (k+1) (-2u)^k / (2k+1)!!           u u^k/k! / ((2k-1)(2k+1))
 ====  ====================================  ==============================================
 
 The column ``direct`` is u 2F2(1,1; 3/2,2; -u), M(1; 3/2; -u), -2/3 M(2; 5/2; -u) and
--u M(2; 3/2; -u). Its terms alternate and reach exp(u), so 1.44 u bits cancel. The column
-``positive`` is, for F, Hron's Eq. 1, the mean of psi(1/2+k) under a Poisson law. For F' it is the
-expansion of Dawson's integral exp(-u) int_0^1 exp(u s^2) ds, from which F'' and H follow. All terms
-have the same sign, except the first term of H, so digits cancel only near the zero of H.
+-u M(2; 3/2; -u). Its terms alternate and reach exp(u), so 1.44 u bits cancel. In the column
+``positive``, F is Hron's Eq. 1, the mean of psi(1/2+k) under a Poisson law. F' is the expansion of
+Dawson's integral exp(-u) int_0^1 exp(u s^2) ds, from which F'' and H follow. The terms of this
+column have the same sign, except the first term of H, so digits cancel only near the zero of H.
 
 All sums use integers in fixed point. Terms are grouped by the remainder of k modulo m. Then n terms
-need 2 m + 2 n/m products of full length, and otherwise short divisions (P. Smith, "Efficient
+need 2 m + 2 n/m full-length products, and else short divisions (P. Smith, "Efficient
 multiple-precision evaluation of elementary functions", Mathematics of Computation 52 (1989)).
 """
 
@@ -58,8 +58,8 @@ def _terms(v: Raw, bits: int) -> int:
 def _block(v: Raw, bits: int) -> tuple[int, int]:
     """Return m, the number of terms in a block, and how many more bits the blocks need.
 
-    With m terms in a block, a sum of n terms needs 2 m + 2 n/m products of full length, not 2 n.
-    The other factors have one word. The terms of a block leave out factors up to v^(m-1).
+    With m terms in a block, a sum of n terms needs 2 m + 2 n/m full-length products, not 2 n. More
+    bits are needed because the terms of a block leave out factors up to v^(m-1).
     """
     over = max(0, magnitude(v))
     m = max(1, min(isqrt(_terms(v, bits)), bits // (16 * (over + 1))))

@@ -1,4 +1,4 @@
-r"""An asymptotic series and an expectation for F, F', F'' and H = d^2(-KL)/dx^2 at large u.
+r"""Compute F, F', F'' and H = d^2(-KL)/dx^2 at large u, by a series and by an expectation.
 
 With t_k = (2k-1)!!/(2u)^k, and s = eps^2/(2u) for eps ~ N(0, 1), so that E s^k = t_k,
 
@@ -13,18 +13,18 @@ H     1/(4u) sum (k+1)(2k+1) t_k                1/(4u) E eps^2/(1-s)^2
 
 **The remainder of the asymptotic series.** Let a_k = (2k-1)!!/(2u)^(k+1), and let
 S = a_0 + ... + a_(K-1) and E = F' - S. From 2u F'' + (1+2u) F' = 1 the sum telescopes to
-(e^u sqrt(u) E)' = e^u sqrt(u) a_K.
-Integrate this from u/2, where 0 < F' <= 1 and 0 < S <= 1 if 4K + 2 <= u. Above u/2 the integrand is
-a constant times g = e^t t^-(K+1/2), and the logarithmic derivative of g is at least 1/2. Hence
+(e^u sqrt(u) E)' = e^u sqrt(u) a_K. Integrate this equation from u/2 to u. At u/2, 0 < F' <= 1 and,
+if 4K + 2 <= u, 0 < S <= 1. Above u/2 the integrand is a constant times g = e^t t^-(K+1/2), and the
+logarithmic derivative of g is at least 1/2. Hence
 
     |F' - S| <= 2 a_K + e^(-u/2)                                          if 4K + 2 <= u, u >= 2,
     |F  - ...| <= 2 t_K/(2K) + 2 e^(-u/2)                                 (integrated to infinity),
     |F'' - S'| = |a_K - (1 + 1/(2u)) E| <= 4 a_K + 2 e^(-u/2),
     |H - ...| = |u^2 E - u^2 a_K - u E/2| <= (3u^2 + u) a_K + (u^2 + u) e^(-u/2).
 
-K may be chosen. If K is two larger than the number of added terms, the last two bounds are as small
-as the first omitted term, for every u. ``is_tail`` requires e^(-u/2) u^3 < 2^-wp. The terms then
-fall below 2^-wp before 4K + 10 > u.
+K is free. If K is the number of added terms plus two, then for every u the last two bounds are as
+small as the first omitted term. ``is_tail`` requires e^(-u/2) u^3 < 2^-wp. The terms then fall
+below 2^-wp before 4K + 10 > u.
 
 **The expectation** is the E log|eps| of Kingma et al. (2015). It averages the even part of
 log|1 + eps/sqrt(2u)|, by the trapezoidal rule with step h and an error of about exp(-2 pi^2/h^2).
@@ -52,7 +52,7 @@ def is_tail(u: Raw, wp: int) -> bool:
 
 
 def _finish(kind: str, total: int, w: int, u: Raw, wp: int) -> Raw:
-    """Turn a sum in fixed point into F, F', F'' or H, by the leading factor or logarithm."""
+    """Return F, F', F'' or H, from the fixed-point sum or mean in its formula above."""
     s = libmp.from_man_exp(total, -w, wp + 8, "n")
     if kind == "gap":
         log4u = libmp.mpf_log(libmp.mpf_shift(u, 2), wp + 8, "n")
@@ -67,7 +67,7 @@ def _finish(kind: str, total: int, w: int, u: Raw, wp: int) -> Raw:
 
 
 def asymptotic(kind: str, u: Raw, wp: int) -> Raw:
-    """Sum the asymptotic series until its terms vanish, where the proved bound holds."""
+    """Sum the asymptotic series until its terms are 0, if u is large enough for the bound."""
     w = wp + GUARD
     r = libmp.MPZ(fixed(libmp.mpf_div(libmp.fone, libmp.mpf_shift(u, 1), w, "n"), w))
     t = libmp.MPZ(1) << w
@@ -95,7 +95,7 @@ def _normal_nodes(w: int) -> tuple[tuple[int, int], ...]:
     """Return (eps^2, weight) of the trapezoidal rule for a normal distribution, in fixed point."""
     bits = w + 8
     ln2 = libmp.mpf_ln2(bits)
-    # exp(-2 pi^2/h^2) = 2^-w gives h^2 = 2 pi^2/(w log 2). Weights below 2^-w end the sum.
+    # For h^2 = 2 pi^2/(w log 2) the error exp(-2 pi^2/h^2) is 2^-w. Weights below 2^-w are 0.
     pi = libmp.mpf_pi(bits)
     h2 = libmp.mpf_div(
         libmp.mpf_shift(libmp.mpf_mul(pi, pi, bits), 1), libmp.mpf_mul_int(ln2, w, bits), bits
@@ -115,7 +115,7 @@ def _normal_nodes(w: int) -> tuple[tuple[int, int], ...]:
 
 
 def expectation(kind: str, u: Raw, wp: int) -> Raw:
-    """Compute the mean over a normal distribution by the trapezoidal rule."""
+    """Compute F, F', F'' or H from the mean over eps ~ N(0, 1), by the trapezoidal rule."""
     w = -(-(wp + GUARD) // 32) * 32  # round up, so that similar precisions share nodes
     r = libmp.MPZ(fixed(libmp.mpf_div(libmp.fone, libmp.mpf_shift(u, 1), w, "n"), w))
     one = libmp.MPZ(1) << w

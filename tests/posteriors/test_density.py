@@ -187,8 +187,8 @@ class TestKernels:
         kde = stats.gaussian_kde(np.random.default_rng(0).normal(size=(2, 20)))
         with pytest.raises(
             ValueError,
-            match=r"^dist must have one dimension, but a gaussian_kde of 2 was given: pass the "
-            r"estimate of one weight, as kde.marginal\(0\)$",
+            match=r"^dist must have one dimension, but a gaussian_kde of 2 dimensions was given: "
+            r"pass the estimate of one weight, as kde.marginal\(0\)$",
         ):
             neg_kl_posterior(kde)
 

@@ -385,7 +385,7 @@ def test_bad_digits():
         (reference.neg_kl, -1e5, 10**6, 20_000),
         (reference.neg_kl_complex, -40.0, 100_000, 1000),
     ):
-        words = f"^dps must be between 1 and {most} decimal digits, got {dps}: ask"
+        words = f"^dps must be between 1 and {most} decimal digits, got {dps}: pass another number"
         with pytest.raises(ValueError, match=words):
             function(x, dps=dps)
 

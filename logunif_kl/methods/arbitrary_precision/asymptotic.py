@@ -1,6 +1,6 @@
-"""The expansions of `_asymptotic` in any number of digits.
+"""Evaluate the expansions of `_asymptotic` in any number of digits.
 
-The smallest terms are about e^-u, so more digits need a larger u.
+The smallest terms of the expansions are about e^-u, so more digits need a larger u.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from mpmath import libmp
 def smallest_for(wp: int) -> int:
     """Return the least u at which the expansion gives wp bits.
 
-    The remainder after K terms is below twice the next term plus 2 exp(-u/2), as long as 4K + 2 <=
-    u. With the largest such K, the next term is about (1/(4e))^(u/4) = 2^(-0.86 u).
+    If 4K + 2 <= u, the remainder after K terms is below twice the next term plus 2 exp(-u/2). For
+    the largest such K, the next term is about (1/(4e))^(u/4) = 2^(-0.86 u).
     """
     return 3 * wp // 2 + 64
 

@@ -1,8 +1,8 @@
-"""Kummer's form in any number of digits: the alternating series, in fixed point.
+"""Kummer's form in any number of digits: sum its alternating series in fixed point.
 
 The series loses log2(e) u bits to cancellation, so it is summed with as many extra bits. When u is
-above about 1.5 times the requested number of bits, the expansion for large u gives all of them and
-is used instead.
+above about 1.5 times the requested number of bits, the expansion for large u gives all the
+requested bits and is used instead.
 """
 
 from __future__ import annotations

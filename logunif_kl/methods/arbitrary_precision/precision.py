@@ -25,7 +25,7 @@ Raw = Any
 """mpmath's ``(sign, mantissa, exponent, bits)``."""
 
 OfU = Callable[[Raw, int], Raw]
-"""A function of a finite u > 0 and of wp. Its relative error is 2**-wp."""
+"""A function of a finite u > 0 and of a number of bits, wp. Its relative error is 2**-wp."""
 
 MAX_DPS = 10_000
 _GUARD = 24
@@ -33,7 +33,7 @@ _MAX_LOG_BITS = 4096
 
 
 def neg_kl(gap: OfU, log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
-    """Compute constant - F(u), with F from a method's `gap`, which the constant may need too."""
+    """Compute constant - F(u), where F is a method's `gap`. A finite `zero_at` needs F too."""
     wp = _bits(dps)
     additive_constant(zero_at, log_c)  # checks the arguments
     with LOCK:
@@ -46,7 +46,7 @@ def neg_kl(gap: OfU, log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
 
 
 def neg_kl_grad(slope: OfU, log_alpha: Any, dps: Any) -> Any:
-    """Compute u F'(u) with a method's function `slope`."""
+    """Compute u F'(u), where `slope` is a method's function of u."""
     wp = _bits(dps)
     half = libmp.from_man_exp(1, -1)
     with LOCK:
@@ -54,7 +54,7 @@ def neg_kl_grad(slope: OfU, log_alpha: Any, dps: Any) -> Any:
 
 
 def fixed(u: Raw, wp: int) -> int:
-    """Return u in units of 2**-wp, for u below 2**wp."""
+    """Return u, which must be below 2**wp, as an integer in units of 2**-wp."""
     return int(libmp.to_fixed(u, wp)) if u[2] + u[3] > -wp else 0
 
 

@@ -1,8 +1,8 @@
-"""tanh-sinh quadrature of F(u) in any number of digits, by mpmath, as in `_quadrature_rules`.
+"""Compute F(u) by tanh-sinh quadrature with mpmath, as in `_quadrature_rules`.
 
-Each level halves the step in tau, which about squares the error. Levels are added until two agree
-to more than half of the bits asked for, and the last one is returned. The density at the ends of
-the range of z, and the terms at the ends of the range of tau, fall below the last bit.
+Each level halves the step in tau, which about squares the error. Levels are added until two sums
+agree to more than half of the requested bits, and the last sum is returned. The ranges of z and of
+tau end where the density and the terms fall below the last bit.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import mpmath
 
 from .precision import Raw
 
-# Extra bits: the sum has thousands of terms, powers of exp(step) have as many factors, and the
-# bracket below cancels.
+# Extra bits are needed because the sum has thousands of terms, powers of exp(step) have as many
+# factors, and the bracket in `small` cancels.
 _GUARD = 56
 _COARSEST, _FINEST = 4, 14  # log2 of the number of steps per unit of tau
 _IN_TURN = 3  # stop after this number of terms below the last bit
-#: The most decimal digits. The time grows with the cube of their number: each digit needs about 14
-#: nodes with four exponentials.
+#: The most decimal digits. Each digit needs about 14 nodes with four exponentials, so the time
+#: grows with the cube of the number of digits.
 MAX_DPS = 1000
 
-# A context for this module alone leaves the caller's precision unchanged. Use it only under the
-# lock of `precision`.
+# This module has its own context, so that the caller's precision does not change. Use it only while
+# holding the lock that `precision` takes.
 _MP = mpmath.MPContext()
 
 Real = Any
@@ -58,7 +58,7 @@ def gap(u: Raw, wp: int) -> Raw:
     elif r < reach:
 
         def folded(q: Real) -> Real:
-            # The sum of the densities at t - r and at t + r, rewritten with one exponential fewer.
+            # Writing the sum of the densities at t - r and t + r in this way saves an exponential.
             t = (r + reach) * q
             e = mp.exp(-r * t)
             return mp.log(t) * density(t - r) * (1 + e * e)
@@ -70,17 +70,17 @@ def gap(u: Raw, wp: int) -> Raw:
             z = reach * (2 * q - 1)
             return density(z) * mp.log(1 + z / r)
 
-        # log(r) exceeds the integral, so the integral needs no relative accuracy
+        # log(r) exceeds the integral, so a small integral may have a large relative error
         result = mp.log(r) - mean_log + 2 * reach * _integral(far, wp, 1 / reach)
     return result._mpf_
 
 
 def _integral(f: Integrand, wp: int, size: Real) -> Real:
-    """Integrate f over [0, 1] to 2**-(wp + 8) of the result or of `size`; ends may be singular.
+    """Integrate f over [0, 1] to within 2**-(wp + 8) times the larger of the result and `size`.
 
-    Halving the step h at least squares the error. The error bound is the least exp(-2 pi d/h) M(d)
-    over the widths d of a strip, with M >= 1. With h/2 the bound is below its own square. Hence the
-    last sum is accurate if it agrees with the previous one to just over half of the bits.
+    f may be singular at 0 and 1. The error bound for step h is the least exp(-2 pi d/h) M(d), M >=
+    1, over the widths d of a strip. The bound for h/2 is at most the square of the bound for h. So
+    the last sum is accurate if it agrees with the one before to over half of the bits.
     """
     mp, full = _MP, _MP.prec
     total, before = mp.zero, None
@@ -99,7 +99,7 @@ def _integral(f: Integrand, wp: int, size: Real) -> Real:
 
 
 def _half(side: _Side, f: Integrand, full: int, size: Real) -> Real:
-    """Sum one side of a level outwards, until the terms fall below the last bit of the sum.
+    """Sum the nodes of one side outwards, until the terms fall below the last bit of the sum.
 
     A node whose weight is 2**-m is evaluated with m fewer bits.
     """
@@ -121,7 +121,7 @@ def _half(side: _Side, f: Integrand, full: int, size: Real) -> Real:
 class _Side:
     """The nodes that a level adds on one side of tau = 0, with weights divided by the step.
 
-    Nodes are computed outwards, when they are first needed.
+    Nodes are computed from tau = 0 outwards, when they are first needed.
     """
 
     def __init__(self, prec: int, level: int, sign: int) -> None:
@@ -135,7 +135,7 @@ class _Side:
         self._ratio = mp.exp(stride * step)
         self._end = mp.asinh(prec * mp.ln2 / mp.pi)
         self._stride = stride * step
-        # tau, exp(tau) and exp(-tau) of the next node to compute.
+        # tau, exp(tau) and exp(-tau) of the first node.
         self._first = (first * step, mp.exp(first * step), mp.exp(-first * step))
         self._found: list[tuple[Real, Real, tuple[Real, Real, Real]]] = []
 
@@ -147,8 +147,8 @@ class _Side:
             at += 1
 
     def _append(self) -> bool:
-        # Keep the nodes for later calls. Compute first and append once, so that an interrupt loses
-        # no node.
+        # Nodes are kept for later calls. A node is appended at once, when all its numbers are
+        # known, so that an interrupt loses no node.
         mp = _MP
         tau, e, over = self._found[-1][2] if self._found else self._first
         if tau > self._end:

@@ -1,7 +1,7 @@
-"""Hron's series in any number of digits: the Poisson mean of `_series`, in fixed point.
+"""Hron's series in any number of digits: compute the Poisson mean of `_series` in fixed point.
 
-The mean is summed up to u = 2^17, with about ten thousand terms at 50 digits there. For larger u
-the expansion in 1/u is used. Its smallest terms are about e^-u.
+Up to u = 2^17 the mean is a sum, which has about ten thousand terms at u = 2^17 for 50 digits. For
+larger u the expansion in 1/u is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import asymptotic, precision
 def _mean(u: Any, wp: int, *, gap: bool) -> Any:
     """Compute u times the Poisson mean in fixed point, which is F if `gap`, otherwise uF'."""
     floor = int(libmp.to_int(u)) if u[2] + u[3] > 0 else 0
-    reach = floor + wp + 64  # more than the number of terms that are needed
+    reach = floor + wp + 64  # a bound on the number of terms
     # The error of a weight, in units of 2^-bits, is at most the number of terms.
     # The mean is at least 1/(2u + 1).
     bits = wp + 3 * reach.bit_length() + 16
