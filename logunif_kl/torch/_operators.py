@@ -68,7 +68,7 @@ def registered() -> Any:
         for name, schema in _SCHEMAS.items():
             made.define(name + schema, tags=tags)
         extension.register_operators()
-        fakes = (_like, _value_sum, _gradient, _like)
+        fakes: list[Any] = [_like, _value_sum, _gradient, _like]
         for name, fake in zip(_SCHEMAS, fakes, strict=True):
             torch.library.register_fake(f"logunif_kl::{name}", fake, lib=made)
     except Exception as error:

@@ -3,6 +3,7 @@
 Each job computes the sum of KL over float32 weights and its gradient, on one thread.
 """
 
+# mypy: allow-untyped-calls
 import argparse
 import os
 from functools import partial
@@ -29,7 +30,7 @@ def in_torch(x: np.ndarray) -> dict[str, Job]:
     from logunif_kl.torch import kl
 
     torch.set_num_threads(1)
-    torch._dynamo.reset()  # compile again for each size
+    torch.compiler.reset()  # compile again for each size
     theirs = partial(formula, torch.sigmoid, torch.nn.functional.softplus)
 
     def job(function: Any) -> Job:
