@@ -136,7 +136,7 @@ def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
     Raise TypeError if an argument does not hold real numbers of at most 64 bits or is a tensor of
     an unsupported framework, or if the arguments come from libraries that do not work together.
     Raise ValueError if a list cannot be read as one array, a number is too large for a float, or
-    the shapes or devices of arrays of a namespace do not agree.
+    array-API arrays are on different devices or have shapes that do not broadcast.
     """
     kinds = [_kinds.get(type(value)) or kind_of(type(value)) for value in given.values()]
     if WRAPPER in kinds:

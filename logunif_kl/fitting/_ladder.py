@@ -24,7 +24,7 @@ MAX_RUNGS = {SIGMOID: MOST[SIGMOID], POLYNOMIAL: 12}
 class Published:
     """A published formula with the same number of constants, measured over the same range.
 
-    If the rung's constant is free, ``max_error`` is the error with the best constant.
+    If the additive constant is not fixed, ``max_error`` is for the constant that makes it least.
     """
 
     name: str

@@ -92,14 +92,14 @@ class Method:
         The paper.
     claims : tuple of Declared
         The declared worst errors: first for the valid domain, then for other ranges that the paper
-        names. The last entry of a closed form is for log_alpha in [-10, 10].
+        names. For a closed form, the last one is for log_alpha in [-10, 10].
     constant : str
         How the formula's additive constant is chosen, if the paper leaves it open.
     outside : str
         What the formula computes outside its valid domain.
     kind : {"closed form", "numerical", "statistical"}
-        A closed form approximates -KL, even in exact arithmetic. A numerical method would be exact
-        without rounding. A statistical method returns a standard error.
+        A closed form is a formula that differs from -KL even without rounding. A numerical method
+        would be exact without rounding. A statistical method returns a standard error.
     """
 
     name: str

@@ -262,7 +262,7 @@ def _limit_of_u(mu: Raw, log_sigma2: Raw) -> Raw | None:
 
 
 def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
-    """Whether alpha equals zero_at, so that -KL is 0, a value for which `agree` would fail.
+    """Whether alpha equals zero_at. Then -KL is 0, which `agree` cannot compute.
 
     Callers pass 1/alpha if it is exact. No other alpha can equal zero_at: for a rational
     log_sigma2, alpha = exp(log_sigma2)/mu^2 is rational only if log_sigma2 = 0.

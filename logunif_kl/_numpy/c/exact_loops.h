@@ -11,8 +11,8 @@
 #define AHEAD(p) ((void)0)
 #endif
 
-/* One form of a kernel. If the last elements do not fill a register, a buffer pads them with 1s,
- * which are in every window, so that the same code computes them. */
+/* One form of a kernel. If the last elements do not fill a register, they are copied to a buffer
+ * that is filled up with 1s. Every form computes the value at 1. */
 #define ONE_ARGUMENT_FORM(function, type, load_v, store_v, kernel, rare)                 \
     static void LK_NAME(function)(const type *in, type *out, npy_intp n)                 \
     {                                                                                    \

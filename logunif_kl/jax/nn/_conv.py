@@ -51,8 +51,8 @@ def conv(
     x : array
         The input, in the layout of `dimension_numbers`.
     weight : Normal or Dropout
-        The posterior of the kernel, in the layout of `dimension_numbers`. With correlated noise,
-        ``input_axis`` and ``groups`` must agree with the convolution.
+        The posterior of the kernel, in the layout of `dimension_numbers`. If its noise
+        is correlated, its ``input_axis`` and ``groups`` must be those of the convolution.
     bias : array, optional
         Of shape (output channels,).
     window_strides, lhs_dilation, rhs_dilation : int or sequence of int, optional

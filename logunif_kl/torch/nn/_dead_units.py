@@ -16,7 +16,7 @@ from ._dropout import GaussianDropoutA
 Tensor = torch.Tensor
 Weights = dict[nn.Module, tuple[Tensor, Tensor | None]]
 
-# Modules that act on each element alone in evaluation mode, in which dropout is the identity.
+# Modules that are elementwise in evaluation mode, where dropout is the identity.
 _ELEMENTWISE = (
     *(nn.CELU, nn.ELU, nn.GELU, nn.Hardshrink, nn.Hardsigmoid, nn.Hardswish, nn.Hardtanh),
     *(nn.Identity, nn.LeakyReLU, nn.LogSigmoid, nn.Mish, nn.ReLU, nn.ReLU6, nn.SELU, nn.SiLU),
