@@ -61,6 +61,7 @@ _ARRAYS = {"arguments": Buffers, "results": Buffers, "attributes": Attributes}
 Frame = struct(api=POINTER(Api), context=c_void_p, stage=c_int, **_ARRAYS)
 F32, F64, EXECUTE, ERROR = 11, 12, 3, 0x5EED
 RESULTS = {"value": 1, "gradient": 2, "value_and_gradient": 3}
+RESULTS |= {f"log_alpha_{name}": max(1, number - 1) for name, number in RESULTS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -150,9 +151,10 @@ def call(xla, function, arguments, results, sign, stage=EXECUTE):
     return function(ctypes.byref(frame))
 
 
-def given(shape, seed=0):
+def given(shape, seed=0, name="value"):
     rng = np.random.default_rng(seed)
-    return [rng.normal(size=shape).astype("f4"), rng.uniform(-9, 3, shape).astype("f4")]
+    both = [rng.normal(size=shape).astype("f4"), rng.uniform(-9, 3, shape).astype("f4")]
+    return both[name.startswith("log_alpha") :]
 
 
 def computed(extension, name, arrays, sign=1.0, **pool):
@@ -172,15 +174,20 @@ def computed(extension, name, arrays, sign=1.0, **pool):
 def expected(name, arrays):
     from logunif_kl._numpy import _float32
 
-    results = _float32.value(*arrays), *_float32.gradient(np.float32(1), *arrays)
-    return results[name == "gradient" :][: RESULTS[name]]
+    *mu, log_sigma2 = arrays
+    mu = mu[0] if mu else np.ones_like(log_sigma2)
+    slopes = _float32.gradient(np.float32(1), mu, log_sigma2)
+    results = _float32.value(mu, log_sigma2), *slopes[name.startswith("log_alpha") :]
+    return results[name.endswith("gradient") - name.endswith("value_and_gradient") :][
+        : RESULTS[name]
+    ]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2), (7,), (16, 5, 3), (1003,)])
 @pytest.mark.parametrize("name", RESULTS)
 def test_results(extension, name, shape, sign):
-    arrays = given(shape)
+    arrays = given(shape, name=name)
     truths = [np.float32(sign) * r for r in expected(name, arrays)]
     got, _ = computed(extension, name, arrays, sign)
     for g, t in zip(got, truths, strict=True):
@@ -190,11 +197,12 @@ def test_results(extension, name, shape, sign):
 @pytest.mark.parametrize("way", ["threads", "at once", "late", "refuses", "no pool"])
 @pytest.mark.parametrize("threads", [1, 2, 64])
 @pytest.mark.parametrize("rest", [-1, 0, 1])
-def test_threads(extension, way, threads, rest):
+@pytest.mark.parametrize("name", ["gradient", "log_alpha_gradient"])
+def test_threads(extension, way, threads, rest, name):
     """The results do not depend on which thread computes what, nor on when tasks run."""
-    arrays = given(5 * extension.chunk + rest)
-    truths = expected("gradient", arrays)
-    got, xla = computed(extension, "gradient", arrays, threads=threads, way=way)
+    arrays = given(5 * extension.chunk + rest, name=name)
+    truths = expected(name, arrays)
+    got, xla = computed(extension, name, arrays, threads=threads, way=way)
     for g, t in zip(got, truths, strict=True):
         np.testing.assert_array_equal(g, t)
     helpers = min(threads - 1, 5 if rest > 0 else 4)
@@ -259,15 +267,16 @@ def _changed(array, field, value):
 @pytest.mark.parametrize("kind", WRONG_ARRAYS)
 def test_every_array_is_looked_at(extension, name, kind):
     """Also if all arrays are wrong alike, of a size that is none or memory that is none."""
-    arrays = [*given(100), *(np.zeros(100, "f4") for _ in range(RESULTS[name]))]
+    inputs = given(100, name=name)
+    arrays = [*inputs, *(np.zeros(100, "f4") for _ in range(RESULTS[name]))]
     every = [range(len(arrays))] if kind in list(WRONG_ARRAYS)[3:] else []
     for wrong in [[i] for i in range(len(arrays))] + every:
         made = [WRONG_ARRAYS[kind](a) if i in wrong else buffers([a]) for i, a in enumerate(arrays)]
         xla, function = Xla(), handler(extension, name)
-        given_, results = joined(made[:2]), joined(made[2:])
-        assert call(xla, function, given_, results, attributes(1.0)) == ERROR
+        arguments, results = joined(made[: len(inputs)]), joined(made[len(inputs) :])
+        assert call(xla, function, arguments, results, attributes(1.0)) == ERROR
         assert "must be arrays of float32 of one size" in xla.errors[0]
-        assert not any(a.any() for a in arrays[2:])
+        assert not any(a.any() for a in arrays[len(inputs) :])
 
 
 def joined(parts):
@@ -297,7 +306,7 @@ def test_refusals(extension, kind):
         buffers([result][: 0 if kind == "no result" else 1]),
         WRONG_SIGNS.get(kind, attributes(1.0)),
     ]
-    sentence = "mu and log_sigma2 must be given"
+    sentence = "mu and log_sigma2, or log_alpha, must be given"
     if kind in WRONG_SIGNS:
         sentence = "one attribute must be given, sign, of float32 and not 0"
     xla = Xla()
