@@ -14,10 +14,14 @@ from logunif_kl._numpy import ufuncs
 from validation.accuracy.functions import FUNCTIONS
 from validation.proofs import __main__ as command
 from validation.proofs import check
+from validation.proofs.algebra import Undecided
+from validation.proofs.bounds import Bound
 from validation.proofs.claims import CLAIMS
 from validation.proofs.graph import HEADERS, trace
 from validation.proofs.lemma import error_of_product_error
-from validation.proofs.one_argument import prove_u, prove_x
+from validation.proofs.one_argument import LARGEST, prove_u, prove_x
+from validation.proofs.rare import prove_rare
+from validation.proofs.special import specialise
 
 FUSED = trace(fused=True)
 
@@ -82,6 +86,83 @@ def test_a_change_of_the_kernel_is_seen(name, pattern, by, tmp_path):
     except AssertionError:
         return
     assert bound > CLAIMS["kl_gap_grad"]["fused"]
+
+
+@pytest.mark.parametrize("name", ["kl_gap", "kl_gap_grad", "kl_gap_hess"])
+def test_the_rare_form_is_the_usual_one_in_the_window(name):
+    forms = ("", ".rare", ".rare0", ".rare1", ".rare2")
+    found = [specialise(FUSED, name, form, "u", 2.0**-300, 2.0**300) for form in forms]
+    assert len({special.label(name) for special in found}) == 1
+
+
+@pytest.mark.parametrize("form", ["", ".rare"])
+@pytest.mark.parametrize(("lo", "hi"), [(2.0**-1074, 2.0**-1023), (1.0, 4.0), (2.0**400, LARGEST)])
+def test_a_special_graph_computes_the_same(form, lo, hi):
+    rng = np.random.default_rng(0)
+    u = rng.integers(*np.array([lo, hi]).view(np.int64), 10_000).view(np.float64)
+    for name in ("kl_gap", "kl_gap_grad", "kl_gap_hess"):
+        special = specialise(FUSED, name, form, "u", lo, hi)
+        want, got = FUSED.run(FUSED.label(name + form), u=u), special.run(special.label(name), u=u)
+        np.testing.assert_array_equal(got.view(np.uint64), want.view(np.uint64))
+
+
+def test_a_form_that_skips_a_step_is_not_for_arguments_that_need_it():
+    assert specialise(FUSED, "kl_gap_grad", ".rare0", "u", 2.0**301, 2.0**302) is None
+
+
+def rare_bound(graph, name):
+    """The bound of the rare form outside of the window, where that of the usual form is 0."""
+    domain = FUNCTIONS[name].domain
+    lo, hi = (2.0**-300, 2.0**300) if domain == "u" else (-200.0, 200.0)
+    return prove_rare(graph, name, Bound(*(np.array([x]) for x in (lo, hi, 0.0)), {}))
+
+
+def test_the_rare_form_is_proved():
+    bound = rare_bound(FUSED, "kl_gap_grad")
+    assert bound.lo.min() == 0.0
+    assert bound.hi.max() == LARGEST
+    assert 0.5 <= bound.worst < 0.51
+    usual = prove_u(FUSED, "kl_gap_grad")
+    bound = prove_rare(FUSED, "kl_gap_grad", usual)
+    assert bound.worst == usual.worst
+    rng = np.random.default_rng(1)
+    worst, share = check.largest_share(FUSED, "kl_gap_grad", bound, rng, 400_000, rare=True)
+    assert 0.6 < worst <= bound.worst
+    assert share <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "file", "pattern", "by"),
+    [
+        ("kl_gap_hess", "exact_float64.h", r"2 \* SHIFT, 0x1p378", "2 * SHIFT, 0x1p379"),
+        (
+            "kl_gap_grad",
+            "exact_float64.h",
+            r"size = unbits\(bits\(product\)",
+            "size = unbits(bits(w)",
+        ),
+        ("kl_gap_grad", "exact_float64.h", r"choose\(huge, set1\(LOW\), w\)", "w"),
+        ("kl_gap", "exact_magnitudes.h", "define LOW 0x1p-300", "define LOW 0x1p-30"),
+        ("neg_kl", "exact_magnitudes.h", r"n \+ set1\(900", "n + set1(901"),
+        ("neg_kl", "exact_magnitudes.h", r"set1\(0x1p-150\)", "set1(0x1p-15)"),
+        (
+            "neg_kl_grad",
+            "exact_magnitudes.h",
+            r"less\(binade, set1\(-1022",
+            "less(binade, set1(-1023",
+        ),
+        ("neg_kl_grad", "exact_magnitudes.h", r"\(hi - \(first - unit\)\) \+ lo", "lo"),
+        ("neg_kl_hess", "exact_float64.h", r"set1\(-1500\.0\)", "set1(-730.0)"),
+    ],
+)
+def test_a_change_of_the_rare_form_is_seen(name, file, pattern, by, tmp_path):
+    graph = changed(tmp_path, file, pattern, by)
+    try:
+        bound = rare_bound(graph, name).worst
+    except (AssertionError, Undecided, ValueError):
+        return
+    assert bound > CLAIMS[name]["fused"]
 
 
 @pytest.mark.slow

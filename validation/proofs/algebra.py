@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from flint import fmpq
 
-from .graph import Graph, apply
+from .graph import Graph, Node, apply
 
 Interval = tuple[Any, Any]
 Poly = dict[tuple[str, ...], list[Any]]
@@ -25,6 +25,8 @@ UP = 1 + 2.0**-40  # more than the rounding of sums and products of fewer than 2
 TINY = 2.0**-1060
 NO_GRID = -5000
 SMALLEST = -1074
+SIGN = np.uint64(1 << 63)
+UPPER = 2**64 - 2**27
 VALUES = ("bits_const", "index_zero", "index_count", "index_of_bits", "index_is")
 COMPARISONS = ("less", "less_equal", "equal")
 OF_BITS = (
@@ -100,7 +102,14 @@ def grid_of(x: float) -> int:
 
 
 class Undecided(Exception):
-    """A comparison that is true for a part of a piece only."""
+    """A question whose answer is not the same on all pieces: `yes` on some, `no` on some.
+
+    On the other pieces it is not known. `node` is the mask, if there is one.
+    """
+
+    def __init__(self, text: str, yes: Any = None, no: Any = None, node: int | None = None) -> None:
+        super().__init__(text)
+        self.yes, self.no, self.node = yes, no, node
 
 
 class Number:
@@ -123,6 +132,13 @@ class Number:
         return exponent.astype(np.int64) - 1 if (fraction == 0.5).all() else None
 
 
+class Bits:
+    """The bits of a number, as an integer."""
+
+    def __init__(self, number: Number) -> None:
+        self.number = number
+
+
 class Pieces:
     """The operations of a graph on pieces of its domain.
 
@@ -135,6 +151,7 @@ class Pieces:
         self.graph, self.count = graph, count
         self.atoms: dict[str, Interval] = {}
         self.errors: set[str] = set()
+        self.subnormal = False  # whether the results are, which `cut_result` finds out
         self.values: dict[int, Any] = {}
         self.hooks: dict[int, Callable[[], Any]] = {}
         self.reciprocals: dict[tuple[int, int], str] = {}
@@ -278,10 +295,26 @@ class Pieces:
         )
         error = np.where(fits | exact, 0.0, half_ulp(size))
         if not error.any():
-            return Number(poly, grid)
+            whole = (grid >= 0).all()  # integers lie between integers
+            box = (np.ceil(interval[0]), np.floor(interval[1])) if whole else None
+            return Number(poly, grid, box=box)
         least = binade(smallest(interval)) - 52
         grid = np.where(error == 0, grid, np.maximum(np.maximum(grid, least), SMALLEST))
-        return Number(self.add(poly, self.error(f"d{i}", error)), grid)
+        return Number(
+            self.add(poly, self.error(f"d{i}", error)), grid, box=self._rounded_box(poly, interval)
+        )
+
+    def _rounded_box(self, poly: Poly, interval: Interval) -> Interval:
+        """The interval of RN(poly): that of its ends, because rounding is monotone.
+
+        A constant is added last, so that 1 + x does not fall below 1 for a small x > 0.
+        """
+        c = poly.get((), [fmpq(0)])
+        lo, hi = enclose(c[0])
+        if lo != hi or not lo:
+            return interval
+        rest = self.interval({**poly, (): [fmpq(0), *c[1:]]})
+        return lo + rest[0], lo + rest[1]
 
     def step(self, i: int) -> Any:
         operation, operands = self.graph.nodes[i]
@@ -294,11 +327,18 @@ class Pieces:
         error = self._product_error(i)
         if error is not None:
             return error
+        number = self._exponent(i)
+        if number is not None:
+            return number
         values = [self.get(x) for x in (operands[:1] if operation == "lookup" else operands)]
-        if all(not isinstance(x, Number) or x.point is not None for x in values):
+        if all(is_array(x) or getattr(x, "point", None) is not None for x in values):
             return self._of_points(i, operation, operands)
         if operation in COMPARISONS:
             return self._compare(i, operation, *values)
+        if operation in ("max", "min"):
+            return self._extreme(i, operation, *values)
+        if operation in ("bits", "unbits", "below", "and", "xor"):
+            return self._bits(i, operation, *values)
         if operation == "neg":
             return Number(self.add({}, values[0].poly, -1), values[0].grid)
         if operation in ("add", "sub"):
@@ -313,14 +353,60 @@ class Pieces:
 
     def chosen(self, i: int) -> int:
         """The operand that a choice takes on every piece."""
-        mask, yes, no = self.graph.nodes[i].operands
-        yes, no = int(yes), int(no)
-        mask = np.broadcast_to(self.get(mask), (self.count,))
-        if mask.all():
+        node, yes, no = self.graph.nodes[i].operands
+        mask = np.broadcast_to(self.get(node), (self.count,))
+        return int(yes if self.decided(i, mask, ~mask, node) else no)
+
+    def decided(self, i: int, yes: Any, no: Any, node: int | None = None) -> bool:
+        """The answer to a question, if it is the same on all pieces."""
+        if yes.all() or no.all():
+            return bool(yes.all())
+        raise Undecided(f"node {i} differs between pieces or within one", yes, no, node)
+
+    def _extreme(self, i: int, operation: str, a: Number, b: Number) -> Number:
+        x, y = (self.box(a), self.box(b)) if operation == "max" else (self.box(b), self.box(a))
+        return a if self.decided(i, x[0] > y[1], x[1] <= y[0]) else b
+
+    def _exponent(self, i: int) -> Number | None:
+        """The exponent of a number, as `exponent` takes it from the bits."""
+        x = exponent_of(self.graph, i)
+        if x is None or self.get(x).point is not None:
+            return None
+        box = self.box(self.get(x))
+        if not (smallest(box) >= 2.0**-1022).all():
+            raise AssertionError(f"node {i} may be the exponent of a subnormal number")
+        ends = binade(smallest(box)), binade(largest(box))
+        if (ends[0] == ends[1]).all():
+            return self.point(i, ends[0])
+        integer = self.atom(f"i{i}", (ends[0] * 1.0, ends[1] * 1.0))
+        return Number(integer, np.zeros(self.count, np.int64))
+
+    def _bits(self, i: int, operation: str, a: Any, b: Any = None) -> Any:
+        """Operations of bits: of the sign, and comparisons of positive numbers."""
+        if operation == "bits":
+            return Bits(a)
+        if operation == "unbits":
+            return a.number
+        if operation == "below":
+            x, y = (
+                self.box(k.number) if isinstance(k, Bits) else (k.view(np.float64),) * 2
+                for k in (a, b)
+            )
+            if not ((x[0] > 0) & (y[0] > 0)).all():
+                raise AssertionError(f"node {i} compares the bits of numbers that are not positive")
+            yes, no = x[1] < y[0], x[0] >= y[1]
+            if not (yes | no).all():
+                raise Undecided(f"node {i} compares differently within a piece", yes, no, i)
             return yes
-        if mask.any():
-            raise Undecided(f"node {i} chooses differently on different pieces")
-        return no
+        if not isinstance(a, Bits) or not is_array(b) or (b & ~SIGN).any():
+            raise AssertionError(f"node {i} is {operation}, of what is not known")
+        if operation == "and":
+            box = self.box(a.number)
+            negative = self.decided(i, box[1] < 0, box[0] > 0)
+            return b if negative else np.zeros_like(b)
+        if not self.decided(i, b == SIGN, b == 0):
+            return a
+        return Bits(Number(self.add({}, a.number.poly, -1), a.number.grid))
 
     def _of_points(self, i: int, operation: str, operands: tuple[Any, ...]) -> Any:
         def value(k: int) -> Any:
@@ -345,6 +431,8 @@ class Pieces:
 
     def _compare(self, i: int, operation: str, a: Number, b: Number) -> Any:
         x, y = self.box(a), self.box(b)
+        if operation == "equal" and a is b:
+            return np.ones(self.count, bool)
         if operation == "less":
             yes, no = x[1] < y[0], x[0] >= y[1]
         elif operation == "less_equal":
@@ -355,7 +443,7 @@ class Pieces:
                 (x[1] < y[0]) | (x[0] > y[1]),
             )
         if not (yes | no).all():
-            raise Undecided(f"node {i} compares differently within a piece")
+            raise Undecided(f"node {i} compares differently within a piece", yes, no, i)
         return yes
 
     def _sum(
@@ -409,6 +497,40 @@ class Pieces:
         return Number(self.add(poly, self.error(f"x{i}", bound)), np.full(self.count, NO_GRID))
 
 
+def is_array(x: Any) -> bool:
+    """Whether x is known on each piece: integers or truth values."""
+    return not isinstance(x, Number | Bits)
+
+
+def exponent_of(graph: Graph, i: int) -> int | None:
+    """Return x if node i is ((bits(x) >> 52) & 0x7ff | bits(2^52)) - (2^52 + 1023)."""
+
+    def operands(k: int, operation: str, last: int | float | None = None) -> tuple[int, ...]:
+        of, found = graph.nodes[k]
+        if of != operation or last not in (None, graph.nodes[found[-1]].operands[0]):
+            raise LookupError
+        return found
+
+    try:
+        word, _ = operands(i, "sub", 2.0**52 + 1023)
+        biased, _ = operands(operands(word, "unbits")[0], "or", 0x4330000000000000)
+        shifted, _ = operands(biased, "and", 0x7FF)
+        return operands(operands(shifted, "shift_right", 52)[0], "bits")[0]
+    except LookupError:
+        return None
+
+
+def _split(graph: Graph, high: int, low: int) -> int | None:
+    """The number of a constant that is split to the constants `high` and `low`."""
+    if {graph.nodes[k].operation for k in (high, low)} != {"const"}:
+        return None
+    h, rest = (np.float64(graph.nodes[k].operands[0]) for k in (high, low))
+    x = h + rest
+    if h.view(np.uint64) != x.view(np.uint64) & np.uint64(UPPER) or rest != x - h:
+        return None
+    return graph.number(Node("const", (float(x),)))
+
+
 def split_product(graph: Graph, i: int) -> tuple[int, int, int] | None:
     """a, b and RN(a b) if node i is (((ah bh - RN(a b)) + ah bl) + al bh) + al bl."""
     nodes = graph.nodes
@@ -426,12 +548,17 @@ def split_product(graph: Graph, i: int) -> tuple[int, int, int] | None:
         (ah, bh), (al, bl) = operands(ahbh, "mul"), operands(albl, "mul")
         if operands(albh, "mul") != (al, bh) or operands(ahbl, "mul") != (ah, bl):
             return None
-        (a, a_high), (b, b_high) = operands(al, "sub"), operands(bl, "sub")
-        if (a_high, b_high) != (ah, bh):
-            return None
-        for high, x in ((ah, a), (bh, b)):
+        a, b = (
+            _split(graph, high, low) or operands(low, "sub")[0]
+            for high, low in ((ah, al), (bh, bl))
+        )
+        for high, low, x in ((ah, al, a), (bh, bl, b)):
+            if _split(graph, high, low) is not None:
+                continue
             word, mask = operands(operands(high, "unbits")[0], "and")
-            if operands(word, "bits") != (x,) or operands(mask, "bits_const") != (2**64 - 2**27,):
+            if operands(low, "sub") != (x, high) or operands(word, "bits") != (x,):
+                return None
+            if operands(mask, "bits_const") != (UPPER,):
                 return None
     except LookupError:
         return None

@@ -17,6 +17,7 @@ from .bounds import Bound
 from .graph import Graph
 
 BATCH = 200_000
+OF_TRUTH = 2.0**-18  # in ulp, more than the error of `truth`
 
 
 def _between(rng: np.random.Generator, low: float, high: float) -> Any:
@@ -86,17 +87,18 @@ class Ladder:
 
 
 def largest_share(
-    graph: Graph, name: str, bound: Bound, rng: np.random.Generator, count: int
+    graph: Graph, name: str, bound: Bound, rng: np.random.Generator, count: int, rare: bool = False
 ) -> tuple[float, float]:
     """Over random arguments, the largest error, and the largest share of the bound of its piece."""
     ladder, worst, share = Ladder(bound), 0.0, 0.0
+    output = graph.label(f"{name}.rare" if rare else name)
     for _ in range(max(count // (2 * BATCH), 1)):
-        for chosen in arguments(name, rng, rare=False):
-            found = error(
-                graph.run(graph.label(name), **chosen), truth(name, *chosen.values()), "float64"
-            )
+        for chosen in arguments(name, rng, rare):
+            got = graph.run(output, **chosen)
+            found = error(got, truth(name, *chosen.values()), "float64")
             at = _argument(graph, name, chosen)
-            worst, share = max(worst, found.max()), max(share, (found / ladder(at)).max())
+            worst = max(worst, found.max())
+            share = max(share, (found / (ladder(at) + OF_TRUTH)).max())
     return float(worst), float(share)
 
 

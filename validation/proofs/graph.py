@@ -40,6 +40,7 @@ class Graph:
         self.fused = fused
         self.nodes: list[Node] = []
         self.labels: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
         for line in text.splitlines():
             first, *rest = line.split()
             if first == "label":
@@ -49,6 +50,15 @@ class Graph:
 
     def label(self, name: str) -> int:
         return self.labels[name]
+
+    def number(self, node: Node) -> int:
+        """The number of a node, which is added to the graph if it is not there."""
+        if not self._numbers:
+            self._numbers.update((repr(x), i) for i, x in enumerate(self.nodes))
+        if (known := self._numbers.get(repr(node))) is not None:
+            return known
+        self.nodes.append(node)
+        return self._numbers.setdefault(repr(node), len(self.nodes) - 1)
 
     def needed(self, output: int, stop: Iterable[int] = ()) -> list[int]:
         """The nodes that `output` depends on, in order, without what only nodes of `stop` need."""

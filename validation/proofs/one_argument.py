@@ -1,13 +1,14 @@
 """The bounds of the functions of one argument, in the usual form of the kernels."""
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from flint import arb, fmpq
+from flint import arb, ctx, fmpq
 
-from .algebra import Number, Pieces, Poly, binade, half_ulp, rational
-from .bounds import Bound, at_shift, check_cover, compare, cut_result, join
+from .algebra import SMALLEST, Number, Pieces, Poly, binade, largest, rational
+from .bounds import Bound, adaptively, at_shift, check_cover, compare, cut_result, join
 from .graph import Graph
 from .stages import (
     Table,
@@ -28,10 +29,13 @@ OF_X = {
     "neg_kl_grad": ("g", "Ug", "Ug"),
     "neg_kl_hess": ("DUg", "UDUg", "UUDUg"),
 }
+OF_X_ITSELF = {"neg_kl": "F", "neg_kl_grad": "Ug", "neg_kl_hess": "UDUg"}
 SIGN = {"neg_kl": -1, "neg_kl_hess": -1}
 WINDOW_U = (2.0**-300, 2.0**300)
 WINDOW_X = 200.0
 LARGEST = float(np.finfo(float).max)
+CLIPPED = -300  # the least exponent that the rare form takes for u or 1/u in the polynomials
+SINGLE_BITS = 4000  # what cancels in a derivative at u = exp(750) has fewer than 2200
 
 
 def cuts(lo: float, hi: float, count: int, eighths: bool) -> tuple[Any, Any]:
@@ -52,7 +56,12 @@ def cuts(lo: float, hi: float, count: int, eighths: bool) -> tuple[Any, Any]:
 
 
 def prove_u(graph: Graph, name: str, count: int = 400) -> Bound:
-    """Prove a function of u on [2^-300, 2^300]."""
+    """Prove a function of u at 0 and on [2^-300, 2^300]."""
+    truth = taylor(OF_U[name], 0, 1)[0]
+    return join([single(graph, name, "u", 0.0, truth), *prove_window_of_u(graph, name, count)])
+
+
+def prove_window_of_u(graph: Graph, name: str, count: int = 400) -> list[Bound]:
     output = graph.label(name)
     ranges = table(graph, output, reduced_argument(graph, output))
     ends = [WINDOW_U[0], *ranges.bounds[:7], float(np.nextafter(WINDOW_U[1], np.inf))]
@@ -62,8 +71,7 @@ def prove_u(graph: Graph, name: str, count: int = 400) -> Bound:
         lo, hi = cuts(ends[k], ends[k + 1], count, name == "kl_gap" and in_reciprocal)
         found.append(_prove_range_of_u(graph, name, k, ranges, in_reciprocal, lo, hi))
     check_cover(*join(found)[:2], *WINDOW_U)
-    truth = taylor(OF_U[name], 0, 1)[0]
-    return join([single(graph, name, "u", 0.0, truth), *found])
+    return found
 
 
 def _prove_range_of_u(
@@ -149,6 +157,15 @@ def check_reductions(
 
 def prove_x(graph: Graph, name: str, each: int = 24) -> Bound:
     """Prove a function of x = log alpha on [-200, 200]."""
+    bound = join(prove_between(graph, graph, name, -WINDOW_X, WINDOW_X, each))
+    check_cover(bound.lo, bound.hi, -WINDOW_X, WINDOW_X)
+    return bound
+
+
+def prove_between(
+    graph: Graph, special: Graph, name: str, start: float, end: float, each: int = 24
+) -> list[Bound]:
+    """Prove what `special` computes on [start, end], with the ranges of `graph`."""
     ranges = table(graph, graph.label(name), graph.label(f"{name}:v"))
     bounds = [x for x in ranges.bounds if np.isfinite(x)]
     nodes = graph.nodes
@@ -156,24 +173,25 @@ def prove_x(graph: Graph, name: str, each: int = 24) -> Bound:
     first_reciprocal = bounds.index(nodes[mask.operands[1]].operands[0]) + 1
     found = []
     for k in range(8):
-        hi = WINDOW_X if k == 0 else float(bounds[k - 1])
-        lo = -WINDOW_X if k == 7 else float(np.nextafter(bounds[k], np.inf))
+        hi = end if k == 0 else min(end, float(bounds[k - 1]))
+        lo = start if k == 7 else max(start, float(np.nextafter(bounds[k], np.inf)))
+        if lo > hi:
+            continue
         if name == "neg_kl_hess" and k == 2:
-            found.append(_prove_root(graph, lo, hi))
+            found.append(_prove_root(special, lo, hi))
             continue
         sign = 1 if k >= first_reciprocal else -1
         pieces = reductions(lo, hi, sign, each)
         for part in (pieces[2] == 0, pieces[2] != 0):
             if part.any():
-                found.append(
-                    _prove_range_of_x(
-                        graph, name, k, bounds, first_reciprocal, *(p[part] for p in pieces)
-                    )
+                found += adaptively(
+                    partial(_prove_range_of_x, special, name, k, bounds, first_reciprocal),
+                    partial(singles, special, name),
+                    lambda node, x: special.run(node, x=x),
+                    *(p[part] for p in pieces),
                 )
-        check_reductions(graph, name, "x", lo, hi, *pieces)
-    bound = join(found)
-    check_cover(bound.lo, bound.hi, -WINDOW_X, WINDOW_X)
-    return bound
+        check_reductions(special, name, "x", lo, hi, *pieces)
+    return found
 
 
 def _prove_range_of_x(
@@ -210,8 +228,8 @@ def _prove_range_of_x(
     result, scale = cut_result(pieces, output)
     centre = rational(float(pieces.get(nodes[v].operands[1]).point[0]))
     main = pieces.main(result)
-    scaled = ("Y",) in main
-    c = main.pop(("Y",) if scaled else ())
+    scaled = [key for key in main if "Y" in key]
+    c = main.pop(scaled[0] if scaled else ())
     line = main.pop(("x",), None)
     if (
         main
@@ -224,11 +242,17 @@ def _prove_range_of_x(
     low = pieces.mul(S.poly, {("ylo",): [fmpq(1)]}, "S.ylo")
     both = pieces.add({(): [centre, fmpq(1)]}, low)
     shift = pieces.add(low, pieces.mul(both, {("eta",): [fmpq(1)]}, "s"))
+    n = pieces.get(graph.label(f"{name}:n")).point
+    if (n < CLIPPED).any():  # 2^CLIPPED is taken for 2^n, and Y is below 2
+        shift = pieces.add(shift, pieces.error("clip", np.where(n < CLIPPED, 2.0**-298, 0.0)))
     truth = at_shift(pieces, c, shift, pieces.magnitude(shift), "t")
     if scaled:
         z: Poly = {("Y",): [fmpq(1)], ("ylo",): [fmpq(1)]}
         z = pieces.add(z, pieces.mul(z, {("eta",): [fmpq(1)]}, "z.eta"))
         truth = pieces.mul(z, truth, "z.t")
+        truth = _scaled(pieces, truth, n - scale, [atom for atom in scaled[0] if atom != "Y"])
+    elif np.any(scale):
+        raise AssertionError("the result has an unknown factor")
     if line:
         truth = pieces.add(truth, {("x",): line})
     form = 0 if which == 0 else 2 if in_reciprocal else 1
@@ -239,7 +263,8 @@ def _prove_range_of_x(
     log = 2 if line else 0  # -F(u) - x/2 = -(F(u) - log(2u)/2)
     of = errors(OF_X[name][form], tuple(polynomial), centre, first, last, in_reciprocal, log, 64)
     # np.exp errs by far less than 1e-9
-    on = np.exp(-hi) / 2 * (1 - 1e-9), np.exp(-lo) / 2 * (1 + 1e-9)
+    with np.errstate(over="ignore"):
+        on = np.exp(-hi) / 2 * (1 - 1e-9), np.exp(-lo) / 2 * (1 + 1e-9)
     if which not in (0, 7):
         on = np.maximum(on[0], first), np.minimum(on[1], last)
     elif which == 0:
@@ -249,6 +274,20 @@ def _prove_range_of_x(
     return compare(
         pieces, (lo, hi), result, truth, approximation=of.on(*on), absolute=bool(log), scale=scale
     )
+
+
+def _scaled(pieces: Pieces, truth: Poly, exponent: Any, power: list[str]) -> Poly:
+    """Multiply by 2^exponent, which is the atom `power` or 1, or less than that."""
+    by, wanted = np.ones(pieces.count), np.ldexp(1.0, exponent.astype(int))
+    for atom in power:
+        truth, by = pieces.mul(truth, {(atom,): [fmpq(1)]}, "power"), pieces.atoms[atom][0]
+    more = by > wanted
+    if (by < wanted).any() or (more.any() and not pieces.subnormal):
+        raise AssertionError("the result has another factor than the truth")
+    if not more.any():
+        return truth
+    lost = np.where(more, largest(pieces.interval(truth)), 0.0)
+    return pieces.add(truth, pieces.error("lost", lost))
 
 
 def _u_at(x: float, side: int) -> float:
@@ -309,6 +348,19 @@ def _prove_root(graph: Graph, lo: float, hi: float) -> Bound:
 def single(graph: Graph, name: str, argument: str, at: float, truth: Any) -> Bound:
     """The error at one argument, where the kernel's result is computed and the truth is a ball."""
     got = graph.run(graph.label(name), **{argument: np.array([at])})[0]
-    ulp = 2.0**-1074 if truth == 0 else float(np.ldexp(half_ulp(lower(truth)), 1))
+    ulp = np.ldexp(1.0, max(int(binade(np.array(lower(truth)))) - 52, SMALLEST))
     error = np.array([upper((exact(got) - truth) / exact(ulp))])
     return Bound(np.array([at]), np.array([at]), error, {})
+
+
+def singles(graph: Graph, name: str, at: Any) -> Bound:
+    """The errors at some arguments u or x, each by itself."""
+    argument = "u" if name in OF_U else "x"
+    found = []
+    with ctx.workprec(SINGLE_BITS):
+        for x in at.tolist():
+            u = exact(x) if argument == "u" else (-exact(x)).exp() / 2
+            of = OF_U[name] if argument == "u" else OF_X_ITSELF[name]
+            truth = taylor(of, u, 0)[0] * SIGN.get(name, 1)
+            found.append(single(graph, name, argument, x, truth))
+    return join(found)

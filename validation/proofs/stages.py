@@ -107,8 +107,10 @@ def _reduced(pieces: Pieces, r: int) -> Number:
     return Number(pieces.atom("r", pieces.interval(number.poly)), number.grid)
 
 
-def log_error(pieces: Pieces, of: str, result: Poly) -> tuple[Poly, Any]:
+def log_error(pieces: Pieces, of: str, result: Poly, constant: Any = 0) -> tuple[Poly, Any]:
     """The part of `result` that is log(u)/2, and a bound of its error from the exact log(u)/2.
+
+    It may have a constant as well: then from log(u)/2 + `constant`.
 
     log(u)/2 = K log(2)/2 - log(c)/2 + log(1 + r)/2 for u = f 2^K and f = (1 + r)/c.
     """
@@ -129,7 +131,7 @@ def log_error(pieces: Pieces, of: str, result: Poly) -> tuple[Poly, Any]:
     known = {}
     for token in set(sums):
         K, at, *words = token
-        wanted = (exact(K) * arb(2).log() - exact(at).log()) / 2
+        wanted = (exact(K) * arb(2).log() - exact(at).log()) / 2 + arb(constant)
         known[token] = upper(sum(map(exact, words), arb(0)) - wanted)
     tables = np.array([known[token] for token in sums])
     lo, hi = float(pieces.atoms["r"][0].min()), float(pieces.atoms["r"][1].max())

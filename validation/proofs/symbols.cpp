@@ -84,7 +84,17 @@ static I index_zero() { return {make("index_zero")}; }
 static I index_count(I i, M m) { return {make("index_count", {i.id, m.id})}; }
 static I index_of_bits(U u) { return {make("index_of_bits", {u.id})}; }
 static M index_is(I i, int k) { return {make("index_is", {i.id, set1_bits(k).id})}; }
-static bool any(M) { return true; } // it only skips steps: each step is traced
+
+static std::map<std::string, int> labels;
+static std::string of; // the function and the form whose steps get labels
+static int answers, asked;
+
+// `any` of the lanes of a register may hold for the others. So both answers are traced.
+static bool any(M m)
+{
+    labels[of + ":any" + std::to_string(asked)] = m.id;
+    return answers >> asked++ & 1;
+}
 
 static V lookup(const double *row, I i)
 {
@@ -109,9 +119,6 @@ enum { BOUNDS, CENTRE, BASE_HI, BASE_LO, FIRST };
 #include "exact_elementary.h"
 #include "exact_magnitudes.h"
 #include "exact_float64.h"
-
-static std::map<std::string, int> labels;
-static std::string of; // the function and the form whose steps get labels
 
 template <typename Register> static Register label(const char *name, Register x)
 {
@@ -148,19 +155,33 @@ static void label_log(V m, V n)
     label("log.lo", y.lo);
 }
 
-static void in_u(const char *name, V u, int rare, V (*function)(V, int))
+// The forms: the usual one, the rare one, and the rare one with other answers of `any`.
+static const int FORMS = 5;
+
+static void begin(const char *name, int form)
 {
-    of = std::string(name) + (rare ? ".rare" : "");
-    label("", function(u, rare));
-    V x = label("x", rare ? within(u) : u);
+    static const char *const suffixes[FORMS] = {"", ".rare", ".rare0", ".rare1", ".rare2"};
+    static const int of_form[FORMS] = {0, 3, 0, 1, 2};
+    of = std::string(name) + suffixes[form];
+    answers = of_form[form];
+    asked = 0;
+}
+
+static void in_u(const char *name, V u, int form, V (*function)(V, int))
+{
+    begin(name, form);
+    label("", function(u, form > 0));
+    M huge = below(bits(set1(HIGH)), bits(u));
+    V x = label("x", form ? choose(huge, shifted(u, SHIFT), within(u)) : u);
     label("w", set1(1.0) / x);
     label_log(u, set1(0.0));
 }
 
-static void in_x(const char *name, V x, int rare, V (*function)(V, int),
+static void in_x(const char *name, V x, int form, V (*function)(V, int),
                  const double (*table)[8], int first_recip)
 {
-    of = std::string(name) + (rare ? ".rare" : "");
+    begin(name, form);
+    int rare = form > 0;
     label("", function(x, rare));
     if (rare)
         x = zero_if_tiny(x);
@@ -178,23 +199,24 @@ int main()
 {
     V u{make("input u")}, x{make("input x")}, mu{make("input mu")};
     V log_sigma2{make("input log_sigma2")};
-    for (int rare = 0; rare < 2; rare++) {
-        in_u("kl_gap", u, rare, LK_NAME(kl_gap_d));
-        in_u("kl_gap_grad", u, rare, LK_NAME(kl_gap_grad_d));
-        in_u("kl_gap_hess", u, rare, LK_NAME(kl_gap_hess_d));
-        in_x("neg_kl", x, rare, LK_NAME(neg_kl_d), NEG_KL_D, NEG_KL_D_RECIP);
-        in_x("neg_kl_grad", x, rare, LK_NAME(neg_kl_grad_d), NEG_KL_GRAD_D, NEG_KL_GRAD_D_RECIP);
-        in_x("neg_kl_hess", x, rare, LK_NAME(neg_kl_hess_d), NEG_KL_HESS_D, NEG_KL_HESS_D_RECIP);
-        normal r = LK_NAME(neg_kl_normal_d)(mu, log_sigma2, rare);
+    for (int form = 0; form < FORMS; form++) {
+        in_u("kl_gap", u, form, LK_NAME(kl_gap_d));
+        in_u("kl_gap_grad", u, form, LK_NAME(kl_gap_grad_d));
+        in_u("kl_gap_hess", u, form, LK_NAME(kl_gap_hess_d));
+        in_x("neg_kl", x, form, LK_NAME(neg_kl_d), NEG_KL_D, NEG_KL_D_RECIP);
+        in_x("neg_kl_grad", x, form, LK_NAME(neg_kl_grad_d), NEG_KL_GRAD_D, NEG_KL_GRAD_D_RECIP);
+        in_x("neg_kl_hess", x, form, LK_NAME(neg_kl_hess_d), NEG_KL_HESS_D, NEG_KL_HESS_D_RECIP);
+        begin("neg_kl_normal", form);
+        normal r = LK_NAME(neg_kl_normal_d)(mu, log_sigma2, form > 0);
         const char *outputs[] = {"neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2"};
         V results[] = {r.value, r.d_mu, r.d_log_sigma2};
         for (int k = 0; k < 3; k++) {
-            of = std::string(outputs[k]) + (rare ? ".rare" : "");
+            begin(outputs[k], form);
             label("", results[k]);
         }
-        if (rare)
+        if (form)
             continue;
-        of = "neg_kl_normal";
+        begin("neg_kl_normal", form);
         V m = label("m", mantissa(mu)), e = exponent(mu) + set1(0.0);
         V n;
         pair y = exponential(-log_sigma2, &n);

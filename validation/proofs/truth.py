@@ -146,7 +146,7 @@ def errors(
     if hi > FAR:
         if not in_reciprocal or centre != 0 or lo > FAR:
             raise AssertionError(f"no series in 1/u for the range from {lo} to {hi}")
-        rows.append((float(FAR), np.inf, _far(name, c, log)))
+        rows.append((float(FAR), np.inf, beyond(name, c, log)))
     return Errors(*map(np.array, zip(*rows, strict=True)))
 
 
@@ -208,8 +208,8 @@ def _in_reciprocal(
     return [p[k] for k in range(ORDER + 1)], beyond * r ** (ORDER + 1)
 
 
-def _far(name: str, c: Sequence[Any], log: int) -> float:
-    """The bound for u > FAR, with w = 1/u, S = sum over k < TERMS of (1/2)_k w^k/2.
+def beyond(name: str, c: Sequence[Any], log: int, far: float = float(FAR)) -> float:
+    """The bound for u > far >= FAR, with w = 1/u, S = sum over k < TERMS of (1/2)_k w^k/2.
 
     u g = S + rho with |rho| <= (1/2)_K u^-K + (u + 2 K) exp(-u/2): for t < 1/2 the rest of the
     binomial series of (1 - t)^(-1/2) is at most twice its first term. For t > 1/2 the integral of
@@ -222,7 +222,9 @@ def _far(name: str, c: Sequence[Any], log: int) -> float:
         rising.append(rising[-1] * (k + HALF))
     w, one = fmpq_poly([0, 1]), fmpq_poly([1])
     S = fmpq_poly([x / 2 for x in rising[:TERMS]])
-    u = arb(FAR)
+    if far < FAR:
+        raise AssertionError(f"the series in 1/u is not for u = {far}")
+    u = exact(far)
     rho = arb(rising[TERMS]) / u**TERMS + (u + 2 * TERMS) * (-u / 2).exp()
     if name == "F":  # F - log(log*u)/2: the integral of what g lacks, from u to infinity
         constant = (2 * arb(2).log() + arb.const_euler() - arb(log).log()) / 2
@@ -247,13 +249,14 @@ def _far(name: str, c: Sequence[Any], log: int) -> float:
     p, f = (x + [arb(0)] * (n - len(x)) for x in (p, f))
     worst, parts = 0.0, 16
     for i in range(parts):
-        m, r = arb(fmpq(2 * i + 1, 2 * parts * FAR)), arb(fmpq(1, 2 * parts * FAR))
+        m, r = arb(2 * i + 1) / (2 * parts * u), arb(1) / (2 * parts * u)
+        r = r + abs(m - m.mid())
         error = of_ball(shifted([x - y for x, y in zip(p, f, strict=True)], m), r) + rest
         if not log:
             truth = shifted(f, m)
             least = abs(truth[0]) - of_ball([arb(0), *truth[1:]], r) - rest
             if not least > 0:
-                raise AssertionError(f"{name} may have a zero above {FAR}")
+                raise AssertionError(f"{name} may have a zero above {far}")
             error = error / least
         worst = max(worst, upper(error))
     return worst
