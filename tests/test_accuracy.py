@@ -19,6 +19,7 @@ from validation.accuracy.exhaustive import exhaustive
 from validation.accuracy.functions import COMPILED, EMULATED, FRAMEWORKS, FUNCTIONS, UNARY
 from validation.accuracy.implementations import implementation
 from validation.accuracy.ulp import round_to_bfloat16
+from validation.proofs.claims import proved
 
 POINTS = 4000
 U_AND_GRAD = ("kl_gap", "kl_gap_grad")
@@ -160,6 +161,8 @@ def test_worst_is_the_worst():
     for claim in accuracy.CLAIMS:
         if claim.kernel in accuracy.NUMPY_KERNELS:
             assert accuracy.worst(claim.function, claim.dtype).ulp >= claim.ulp
+        assert claim.proved == proved(claim.function, claim.dtype, claim.kernel)
+        assert claim.proved is None or claim.ulp <= claim.proved
         assert accuracy.worst(claim.function, claim.dtype, claim.kernel) is claim
     with pytest.raises(KeyError, match="there is no claim for kl_gap in complex64 and NumPy's"):
         accuracy.worst("kl_gap", "complex64")

@@ -7,6 +7,7 @@ from typing import Any
 
 from validation.output import Record
 from validation.paths import PACKAGE
+from validation.proofs.claims import proved
 
 from .driver import RESULTS, key
 from .functions import FUNCTIONS
@@ -50,4 +51,5 @@ def _claim(row: Record) -> str:
     names = ", ".join(json.dumps(row[k]) for k in ("function", "dtype", "kernel", "range"))
     inputs = ", ".join(map(json.dumps, row["inputs"]))
     found = f"{rounded_up(row['ulp'])}, ({inputs},), {json.dumps(row['method'])}, {row['tried']}"
-    return f"    Claim({names}, {found}),\n"
+    bound = proved(*(row[k] for k in ("function", "dtype", "kernel")))
+    return f"    Claim({names}, {found}{'' if bound is None else f', {bound}'}),\n"

@@ -152,15 +152,11 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 
 def differences(before: Record, now: Record) -> list[str]:
     """Say which conditions differ; only some machines append a processor's clock to its name."""
-
-    def of(conditions: Record, name: str) -> str:
-        return str(conditions.get(name)).partition(" @ ")[0]
-
     return [
         f"{k} {before[condition].get(k)}, not {now[condition].get(k)}"
         for condition in ("machine", "versions")
         for k in before[condition] | now[condition]
-        if of(before[condition], k) != of(now[condition], k)
+        if len({str(each[condition].get(k)).partition(" @ ")[0] for each in (before, now)}) > 1
     ]
 
 

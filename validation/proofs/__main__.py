@@ -22,13 +22,11 @@ from validation.accuracy.functions import FUNCTIONS
 
 from . import check, normal
 from .bounds import Bound
-from .claims import CLAIMS
+from .claims import CLAIMS, KERNELS
 from .graph import Graph, trace
 from .lemma import error_of_product_error
 from .one_argument import prove_u, prove_x
 from .rare import prove_rare
-
-KERNELS = {"fused": ("avx512", "avx2", "neon"), "unfused": ("baseline",)}
 
 
 def prove(graph: Graph, name: str) -> Bound:

@@ -11,3 +11,14 @@ CLAIMS = {
     "neg_kl_normal.dmu": {"fused": 1.3893, "unfused": 2.0670},
     "neg_kl_normal.dlog_sigma2": {"fused": 1.0314, "unfused": 1.1497},
 }
+
+# The kernels by their arithmetic: with fused multiply-add, or without.
+KERNELS = {"fused": ("avx512", "avx2", "neon"), "unfused": ("baseline",)}
+
+
+def proved(function: str, dtype: str, kernel: str) -> float | None:
+    """Return the bound that is claimed to be proved for a kernel, or None."""
+    if dtype != "float64":
+        return None
+    found = (CLAIMS[function][name] for name, kernels in KERNELS.items() if kernel in kernels)
+    return next(found, None)

@@ -11,6 +11,7 @@ from validation.benchmarks import tables as speed
 from validation.markdown import columns, table
 from validation.output import Record
 from validation.paths import RESULTS
+from validation.proofs.claims import CLAIMS, KERNELS
 from validation.tools import summary
 
 
@@ -77,6 +78,16 @@ def accuracy(search: Record, exhaustive: Record) -> str:
     header = [f"{dtype}{where}" for where in ("", ", in Python") for dtype in types]
     cells = ([f, *(summary.worst(rows, f, dtype, k) for k, dtype in columns)] for f in functions)
     return table(["worst error in ulp", *header], cells)
+
+
+def proofs(search: Record) -> str:
+    """Tabulate what was found and what is proved, with and without fused multiply-add."""
+    header = [f"{what}, {how}" for what in ("found", "proved") for how in ("fused", "not fused")]
+    rows = []
+    for f, bounds in CLAIMS.items():
+        found = (summary.worst(search["rows"], f, "float64", KERNELS[how]) for how in bounds)
+        rows.append([f"`{f}`", *found, *(f"{bound:.3f}" for bound in bounds.values())])
+    return table(["error in ulp", *header], rows)
 
 
 FRAMEWORKS = {
@@ -240,6 +251,7 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "compare": (compare, ("compare/compare",)),
     "frameworks": (frameworks, (*_OF_TORCH, "accuracy/jax", "accuracy/tensorflow")),
     "papers": (papers, ("papers/papers",)),
+    "proofs": (proofs, ("accuracy/search",)),
     "refits": (ladder, ("ladder/ladder",)),
     "layers": (speed.layers, ("bench/bench_layers",)),
     "magnitudes": (speed.magnitudes, ("bench/bench_magnitudes",)),
