@@ -18,8 +18,8 @@ from validation.accuracy import driver, functions, plan
 from validation.accuracy.exhaustive import exhaustive
 from validation.accuracy.functions import COMPILED, EMULATED, FRAMEWORKS, FUNCTIONS, UNARY
 from validation.accuracy.implementations import implementation
+from validation.accuracy.proved import proved
 from validation.accuracy.ulp import round_to_bfloat16
-from validation.proofs.claims import proved
 
 POINTS = 4000
 U_AND_GRAD = ("kl_gap", "kl_gap_grad")

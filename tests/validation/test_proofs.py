@@ -12,11 +12,11 @@ if find_spec("flint") is None or not (shutil.which("g++") and shutil.which("cc")
 
 from logunif_kl._numpy import ufuncs
 from validation.accuracy.functions import FUNCTIONS
+from validation.accuracy.proved import CLAIMS
 from validation.proofs import __main__ as command
 from validation.proofs import check
 from validation.proofs.algebra import Undecided
 from validation.proofs.bounds import Bound
-from validation.proofs.claims import CLAIMS
 from validation.proofs.graph import HEADERS, trace
 from validation.proofs.lemma import error_of_product_error
 from validation.proofs.one_argument import LARGEST, prove_u, prove_x

@@ -7,10 +7,10 @@ from typing import Any
 
 from validation.output import Record
 from validation.paths import PACKAGE
-from validation.proofs.claims import proved
 
 from .driver import RESULTS, key
 from .functions import FUNCTIONS
+from .proved import proved
 
 CLAIMS = PACKAGE / "accuracy.py"
 ISOTROPIC = PACKAGE / "isotropic" / "_accuracy.py"

@@ -19,10 +19,10 @@ import numpy as np
 
 from logunif_kl._numpy import ufuncs
 from validation.accuracy.functions import FUNCTIONS
+from validation.accuracy.proved import CLAIMS, KERNELS
 
 from . import check, normal
 from .bounds import Bound
-from .claims import CLAIMS, KERNELS
 from .graph import Graph, trace
 from .lemma import error_of_product_error
 from .one_argument import prove_u, prove_x

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterable
 
+from validation.accuracy.proved import proved
 from validation.markdown import processor, table
 from validation.output import Record
-from validation.proofs.claims import proved
 
 _NORMAL = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
 _FUNCTIONS = ("neg_kl", "neg_kl_grad", *_NORMAL)

@@ -7,11 +7,11 @@ import json
 import math
 from collections.abc import Callable
 
+from validation.accuracy.proved import CLAIMS, KERNELS
 from validation.benchmarks import tables as speed
 from validation.markdown import columns, table
 from validation.output import Record
 from validation.paths import RESULTS
-from validation.proofs.claims import CLAIMS, KERNELS
 from validation.tools import summary
 
 
