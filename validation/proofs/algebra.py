@@ -101,7 +101,7 @@ def grid_of(x: float) -> int:
     return (n & -n).bit_length() - d.bit_length()
 
 
-class Undecided(Exception):
+class Undecided(AssertionError):
     """A question whose answer is not the same on all pieces: `yes` on some, `no` on some.
 
     On the other pieces it is not known. `node` is the mask, if there is one.

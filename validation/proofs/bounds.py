@@ -23,6 +23,7 @@ from .algebra import (
 
 NEAR = 64  # parts of fewer than twice so many numbers are proved number by number
 DEPTH = 8  # pieces are cut so often at most
+ROWS = 4000  # to so many at once at most
 
 
 class Bound(NamedTuple):
@@ -235,7 +236,7 @@ def adaptively(
         else:
             rows += [(x, y, int(i)) for x, y in _parts(node, run, a, b)]
     if rows:
-        if depth == DEPTH:
+        if depth == DEPTH or len(rows) > ROWS:
             raise AssertionError(f"smaller pieces do not help: {undecided_text}")
         a, b, of = np.array(rows).T
         more = tuple(x[of] for x in more)
