@@ -29,7 +29,6 @@ def in_torch(x: np.ndarray) -> dict[str, Job]:
 
     from logunif_kl.torch import kl
 
-    torch.set_num_threads(1)
     torch.compiler.reset()  # compile again for each size
     theirs = partial(formula, torch.sigmoid, torch.nn.functional.softplus)
 
@@ -45,8 +44,6 @@ def in_torch(x: np.ndarray) -> dict[str, Job]:
 
 
 def in_jax(x: np.ndarray) -> dict[str, Job]:
-    # JAX reads the variable when it is imported.
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
     import jax
 
     from logunif_kl.cli.bench._jax import Call
@@ -65,6 +62,7 @@ def in_jax(x: np.ndarray) -> dict[str, Job]:
 
 def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
     rows = []
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # for threads that start from now on
     for framework, jobs in (("PyTorch", in_torch), ("JAX", in_jax)):
         for size in options.size:
             x = np.random.default_rng(options.seed).uniform(-8.0, 8.0, size).astype("float32")
