@@ -106,6 +106,15 @@ def test_cuda(tmp_path):
     assert all(fraction in {row["what"] for row in s["ratios"]} for s in suite["sizes"])
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # by torch's own compiler
+def test_log_alpha(tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("jax")
+    rows = run(["log_alpha", "--size", "100", "--rounds", "2"], tmp_path)["rows"]
+    assert [row["framework"] for row in rows] == ["PyTorch", "JAX"]
+    assert all(rises(row["ratio"]) for row in rows)
+
+
 def test_memory_in_torch():
     """What is freed again is counted; ours takes no more than its results."""
     torch = pytest.importorskip("torch")

@@ -61,18 +61,25 @@ def in_jax(x: np.ndarray) -> dict[str, Job]:
 
 
 def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
-    rows = []
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # for threads that start from now on
-    for framework, jobs in (("PyTorch", in_torch), ("JAX", in_jax)):
-        for size in options.size:
-            x = np.random.default_rng(options.seed).uniform(-8.0, 8.0, size).astype("float32")
-            samples = sample(jobs(x), options.rounds, f"{framework}, {size:,}")
-            rows.append(
-                {
-                    "framework": framework,
-                    "size": size,
-                    "nanoseconds_an_element": spreads(samples, 1e9 / size),
-                    "ratio": ratio(samples, OURS, FORMULA),
-                }
-            )
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})  # for threads that start from now on
+    try:
+        rows = [
+            _row(options, framework, jobs, size)
+            for framework, jobs in (("PyTorch", in_torch), ("JAX", in_jax))
+            for size in options.size
+        ]
+    finally:
+        os.sched_setaffinity(0, before)
     return list(PACKAGES), {"threads": 1, "seed": options.seed, "rows": rows}
+
+
+def _row(options: argparse.Namespace, framework: str, jobs: Any, size: int) -> Record:
+    x = np.random.default_rng(options.seed).uniform(-8.0, 8.0, size).astype("float32")
+    samples = sample(jobs(x), options.rounds, f"{framework}, {size:,}")
+    return {
+        "framework": framework,
+        "size": size,
+        "nanoseconds_an_element": spreads(samples, 1e9 / size),
+        "ratio": ratio(samples, OURS, FORMULA),
+    }
