@@ -38,10 +38,6 @@ class Composite:
         """Return -KL at log_alpha = x, or its derivative of this order, in the dtype of x."""
         return derivatives.neg_kl_derivative(xp, working(x), order).to(x.dtype)
 
-    def gradient_of_log_alpha(self, grad_output: Tensor, x: Tensor) -> Tensor:
-        """The derivative in log_alpha = x times the derivative of the output, in the type of x."""
-        return (grad_output * self.of_log_alpha(working(x), 1)).to(x.dtype)
-
     @exportable
     def sum_of_log_alpha(self, x: Tensor) -> Tensor:
         """Return the sum of -KL at log_alpha = x, in float32 if x is of a half type."""

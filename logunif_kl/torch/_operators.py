@@ -91,10 +91,6 @@ class Operators(Composite):
     def sum_of_log_alpha(self, x: Tensor) -> Tensor:
         return self.value_sum(x.new_ones(()), x)
 
-    def gradient_of_log_alpha(self, grad_output: Tensor, x: Tensor) -> Tensor:
-        found: Tensor = registered().log_alpha_gradient(_factor(grad_output), _argument(x))
-        return found
-
     def value(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
         found: Tensor = registered().value(_argument(mu), _argument(log_sigma2))
         return found
@@ -109,6 +105,12 @@ class Operators(Composite):
         inputs = _factor(grad_output), _argument(mu), _argument(log_sigma2)
         d_mu, d_log_sigma2 = registered().gradient(*inputs)
         return d_mu, d_log_sigma2
+
+
+def gradient_of_log_alpha(grad_output: Tensor, x: Tensor) -> Tensor:
+    """Compute the derivative in log_alpha = x, times `grad_output`."""
+    found: Tensor = registered().log_alpha_gradient(_factor(grad_output), _argument(x))
+    return found
 
 
 def _argument(x: Tensor) -> Tensor:

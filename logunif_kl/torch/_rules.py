@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import _backends
+from . import _backends, _operators
 from ._composite import Composite
 from ._derivatives import Derivatives, Family, Members, Orders, Row, eager, may_be_differentiated
 from ._internals import pushed_forward, transformed
@@ -102,8 +102,8 @@ class _OfLogAlpha(_Computed):
         if transformed() or grads[0] is None:
             return super().products(members, grads, tensors, kept, needed)
         (grad,), (x,), ((order,),) = grads, tensors, members
-        if order == 0 and not may_be_differentiated(grad):
-            return (_backends.choose(grad, x).gradient_of_log_alpha(grad, x),)
+        if order == 0 and not may_be_differentiated(grad) and _operators.takes(grad, x):
+            return (_operators.gradient_of_log_alpha(grad, x),)
         return ((grad * of_log_alpha(working(x), order + 1)).to(x.dtype),)
 
     def __call__(self, orders: Orders, *tensors: Tensor) -> Tensor:
