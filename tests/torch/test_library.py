@@ -252,9 +252,8 @@ by_name = pytest.mark.parametrize("name", OPERATORS[:3])
 
 def taken(name):
     """The arguments of one operator: no number, 100 elements."""
-    factor, mu, log_sigma2 = arguments(100, None)
-    every = {"gradient": [factor, mu, log_sigma2], "log_alpha_gradient": [factor, log_sigma2]}
-    return every.get(name, [mu, log_sigma2])
+    every = arguments(100, None)
+    return {"gradient": every, "log_alpha_gradient": every[::2]}.get(name, every[1:])
 
 
 @by_size

@@ -127,11 +127,8 @@ class TestSparsity:
         found = nn.Sparsity(3, 12)
         assert (found.pruned, found.compression) == (0.75, 4.0)
         assert nn.Sparsity(0, 12).compression == math.inf
-        assert str(nn.Sparsity.of({"a": found})).split("\n") == [
-            "layer  weights  kept  pruned",
-            "a      12       3     75.00 %",
-            "all    12       3     75.00 %, 4.0 times fewer",
-        ]
+        last = str(nn.Sparsity.of({"a": found})).split("\n")[-1]
+        assert last == "all    12       3     75.00 %, 4.0 times fewer"
         assert (nn.Sparsity(0, 0).pruned, nn.Sparsity(0, 0).compression) == (0.0, 1.0)
 
 
