@@ -2,10 +2,10 @@
 
 The functions have the same names as in `logunif_kl`, take JAX arrays and tracers, and have an
 option ``reduction``. Each differentiation rule calls the function for the next derivative. The
-second and third derivatives therefore lose no digits; higher ones can lose up to three digits where
-two ranges of the approximation meet. The functions work under ``jit``, ``vmap``, ``grad``, ``jvp``,
-``linearize``, ``checkpoint``, ``scan`` and sharding. The functions of `logunif_kl` call them when
-an argument is an array or a tracer of JAX.
+second derivatives therefore lose no digits. Where two ranges of the approximation meet, third ones
+can lose one digit and higher ones three. The functions work under ``jit``, ``vmap``, ``grad``,
+``jvp``, ``linearize``, ``checkpoint``, ``scan`` and sharding. The functions of `logunif_kl` call
+them when an argument is an array or a tracer of JAX.
 
 `logunif_kl.jax.numpyro` and `logunif_kl.jax.tfp` define the prior as a distribution, for NumPyro
 and for TensorFlow Probability.
@@ -23,13 +23,13 @@ float64 are 0, and smaller arguments count as 0. XLA also fuses some multiplicat
 which makes the float64 functions slightly less accurate. Values and first derivatives
 stay within 4 units in the last place; the last bit can depend on the program around the function.
 
-In float32 on the CPU, jitted programs call C kernels for `neg_kl_normal` and `kl_normal` of 512
-elements or more, and for their first derivatives. XLA compiles plain operations on other platforms,
-in exported programs, and for arrays that it divides among devices. Results on one device and on
-several can therefore differ by 3 units in the last place. `logunif_kl.show_config` shows whether
-the kernels can be called. `jax.experimental.serialize_executable` can store a program with such
-calls. Before you load it in a new process, compile a function with such a call there. This
-registers the kernels.
+In float32 on the CPU, jitted programs call C kernels for the values and first derivatives of
+`neg_kl`, `kl`, `neg_kl_normal` and `kl_normal` of 512 elements or more, which flush nothing. XLA
+compiles plain operations on other platforms, in exported programs, and for arrays that it divides
+among devices. Results on one device and on several can therefore differ by 3 units in the last
+place. `logunif_kl.show_config` shows whether the kernels can be called.
+`jax.experimental.serialize_executable` can store a program with such calls. Before you load it in a
+new process, compile a function with such a call there. This registers the kernels.
 """
 
 try:

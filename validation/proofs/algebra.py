@@ -290,7 +290,7 @@ class Pieces:
         size = largest(interval)
         if not (size < 2.0**1023).all():
             raise AssertionError(f"node {i} may overflow")
-        fits = (size <= np.ldexp(1.0, np.clip(grid + 53, -1000, 1000).astype(int))) & (
+        fits = (size <= np.ldexp(1.0, np.clip(grid + 53, -1074, 1000).astype(int))) & (
             grid >= SMALLEST
         )
         error = np.where(fits | exact, 0.0, half_ulp(size))

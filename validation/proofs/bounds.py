@@ -93,7 +93,8 @@ def _unscaled(pieces: Pieces, word: int) -> tuple[int, int, Any]:
     """
     nodes, sign = pieces.graph.nodes, 1
     operation, operands = nodes[word]
-    if operation == "or":
+    signed = operation == "or"
+    if signed:
         word, mask = operands
         bit = np.broadcast_to(pieces.get(mask), (pieces.count,))
         if (bit & ~SIGN).any():
@@ -106,8 +107,12 @@ def _unscaled(pieces: Pieces, word: int) -> tuple[int, int, Any]:
     shifts = -shifts if operation == "bits_sub" else shifts
     if (shifts % 2**52).any():
         raise AssertionError(f"node {word} changes more than the exponent")
+    if nodes[operands[0]].operation != "bits":
+        raise AssertionError(f"node {word} does not shift the bits of a number")
     x = nodes[operands[0]].operands[0]
     box, by = pieces.box(pieces.get(x)), shifts >> 52
+    if signed and not (box[0] >= 0).all():
+        raise AssertionError(f"node {word} gets a sign, but has one")
     least, most = binade(smallest(box)), binade(largest(box))
     normal = (least >= -1022) & (least + by >= -1022) & (most + by < 1024)
     if not pieces.decided(word, normal, (box[0] > 0) & (least + by == -1023) & (most == least)):

@@ -59,11 +59,12 @@ def prove_rare(graph: Graph, name: str, usual: Bound) -> Bound:
     """Prove the rare form of a function, with the bound of its usual form."""
     argument = "u" if name in OF_U else "x"
     found = [points(graph, name, argument)]
+    window = WINDOW_U if argument == "u" else (-WINDOW_X, WINDOW_X)
     for region in regions_of_u(name) if argument == "u" else regions_of_x(graph, name):
         lo, hi = region.lo, region.hi
         same = specialise(graph, name, "", argument, lo, hi)
         proved = set()
-        if lo >= usual.lo.min() and hi <= usual.hi.max():
+        if window[0] <= lo and hi <= window[1]:
             assert same is not None
             proved.add(same.label(name))
             found.append(usual.choose((usual.hi >= lo) & (usual.lo <= hi)))
@@ -71,7 +72,14 @@ def prove_rare(graph: Graph, name: str, usual: Bound) -> Bound:
             special = specialise(graph, name, form, argument, lo, hi) if form else None
             if special is not None and special.label(name) not in proved:
                 proved.add(special.label(name))
-                found += region.prove(special, name, lo, hi)
+                part = region.prove(special, name, lo, hi)
+                check_cover(*join(part)[:2], lo, hi)
+                found += part
+    if argument == "u":  # the functions of a negative u are NaN
+        for form in filter(None, ANSWERS):
+            special = specialise(graph, name, form, argument, -LARGEST, -TINY)
+            if special is not None and not np.isnan(constant(special, name)):
+                raise AssertionError(f"{name} is not NaN for a negative u")
     bound = join(found)
     check_cover(bound.lo, bound.hi, 0.0 if argument == "u" else -LARGEST, LARGEST)
     return bound

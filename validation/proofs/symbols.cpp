@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -92,6 +93,10 @@ static int answers, asked;
 // `any` of the lanes of a register may hold for the others. So both answers are traced.
 static bool any(M m)
 {
+    if (asked == 2) {
+        fprintf(stderr, "%s asks more often than its forms answer\n", of.c_str());
+        exit(1);
+    }
     labels[of + ":any" + std::to_string(asked)] = m.id;
     return answers >> asked++ & 1;
 }
