@@ -14,7 +14,7 @@ Each name of a kernel stands for one implementation:
   mean and variance, the kernels in C.
 - ``inductor``: the same arithmetic, compiled by ``torch.compile``.
 - ``triton``: the program for CUDA, in Triton's interpreter. There are no claims for it yet.
-- ``jax``: the same arithmetic on JAX arrays, jitted on the CPU.
+- ``jax``: the same arithmetic on JAX arrays, jitted on the CPU; for float32 `neg_kl`, the C kernel.
 - ``tensorflow``: the public functions in eager mode.
 
 In the half types, the public functions are measured on every framework.
@@ -161,7 +161,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("neg_kl", "float32", "avx512", "log_alpha in [-inf, inf]", 0.504, ("0x1.69ee1c0000000p+1",), "exhaustive", 4294967296),
     Claim("neg_kl", "float32", "baseline", "log_alpha in [-inf, inf]", 0.504, ("0x1.69ee1c0000000p+1",), "exhaustive", 4294967296),
     Claim("neg_kl", "float32", "inductor", "log_alpha in [-inf, inf]", 2.28, ("-0x1.afe6fe0000000p-1",), "search", 18142521),
-    Claim("neg_kl", "float32", "jax", "log_alpha in [-inf, inf], subnormal results 0", 2.226, ("-0x1.aee55c0000000p-1",), "search", 18157497),
+    Claim("neg_kl", "float32", "jax", "log_alpha in [-inf, inf], subnormal results 0", 3.098, ("-0x1.413e7a0000000p+0",), "search", 18184553),
     Claim("neg_kl", "float32", "neon", "log_alpha in [-inf, inf]", 0.504, ("0x1.69ee1c0000000p+1",), "search", 1783321),
     Claim("neg_kl", "float32", "python", "log_alpha in [-inf, inf]", 0.501, ("-0x1.1e4aa40000000p-25",), "search", 18140089),
     Claim("neg_kl", "float32", "tensorflow", "log_alpha in [-inf, inf], subnormal results 0", 2.285, ("-0x1.b6e4b00000000p-1",), "search", 18162393),
