@@ -409,16 +409,14 @@ def test_wrong_calls(extension, libtorch):
     with pytest.raises(TypeError, match=TENSOR):
         extension.value_sum("mu", False, 0)
     addresses, dlpack = libtorch.addresses(extension.shims), capsule(LOOKING)
+    later, blind = Exchange(2, 0, look=look), Exchange(1, 0)  # no capsule keeps them alive
     for given, words in (
         (((), c.kernels, dlpack), "an address for each name"),
-        (
-            ((0,) * len(addresses), c.kernels, dlpack),
-            "was given 0 for aoti_torch_library_init_impl",
-        ),
+        (((0,) * len(addresses), c.kernels, dlpack), "was given 0 for aoti_torch_library_init"),
         ((addresses, None, dlpack), "PyCapsule"),
         ((addresses, c.kernels, c.kernels), "PyCapsule"),
-        ((addresses, c.kernels, capsule(Exchange(2, 0, look=look))), "DLPack of version 1"),
-        ((addresses, c.kernels, capsule(Exchange(1, 0))), "DLPack of version 1"),
+        ((addresses, c.kernels, capsule(later)), "DLPack of version 1"),
+        ((addresses, c.kernels, capsule(blind)), "DLPack of version 1"),
     ):
         with pytest.raises(ValueError, match=words):
             extension.connect(*given)
