@@ -4,7 +4,8 @@ On each range of u = exp(-log_alpha)/2 the table holds a polynomial P in u - c o
 derivative of P in log_alpha is a polynomial in the same variable, because d/d log_alpha is -u d/du,
 or w d/dw for w = 1/u. The coefficients are differentiated exactly, before any rounding. No nearly
 equal terms are subtracted, so the derivatives are accurate even in the tails. Where two ranges
-meet, the third derivative can lose one digit, and higher derivatives three.
+meet, the third derivative loses one or two units in the last place, and higher derivatives can lose
+up to three digits.
 
 -KL of N(mu, sigma^2) depends only on log_alpha = log_sigma2 - 2 log|mu|. Write D for d/d log_alpha.
 Then mu d/dmu is -2 D, and the derivatives of -KL in mu and log_sigma2 are::

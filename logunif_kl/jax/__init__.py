@@ -2,10 +2,10 @@
 
 The functions have the same names as in `logunif_kl`, take JAX arrays and tracers, and have an
 option ``reduction``. Each differentiation rule calls the function for the next derivative. The
-second derivatives therefore lose no digits. Where two ranges of the approximation meet, third ones
-can lose one digit and higher ones three. The functions work under ``jit``, ``vmap``, ``grad``,
-``jvp``, ``linearize``, ``checkpoint``, ``scan`` and sharding. The functions of `logunif_kl` call
-them when an argument is an array or a tracer of JAX.
+second and third derivatives therefore lose no digits; higher derivatives can lose up to three where
+two ranges of the approximation meet. The functions work under ``jit``, ``vmap``, ``grad``, ``jvp``,
+``linearize``, ``checkpoint``, ``scan`` and sharding. The functions of `logunif_kl` call them when
+an argument is an array or a tracer of JAX.
 
 `logunif_kl.jax.numpyro` and `logunif_kl.jax.tfp` define the prior as a distribution, for NumPyro
 and for TensorFlow Probability.

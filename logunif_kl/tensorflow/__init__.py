@@ -3,8 +3,8 @@
 The functions take tensors and variables, in eager mode, in a `tf.function` and compiled by XLA. If
 `logunif_kl.neg_kl` or another function of the package gets a TensorFlow tensor, it calls the
 function of the same name in this module. The gradient of each derivative calls the function that
-computes the next derivative, so the second derivatives lose no digits. Where two ranges of the
-approximation meet, third ones can lose one digit and higher ones three.
+computes the next derivative, so the second and third derivatives lose no digits. Higher derivatives
+can lose up to three digits where two ranges of the approximation meet.
 """
 
 try:

@@ -15,6 +15,9 @@ REFITTED = 3  # after rounding each of this many powers, refit the higher ones
 STEP_BITS, CENTRE = 12, mpf(3) / 5  # for the centre in the form "shifted"
 NEVER_REACHED = 10**7  # its range begins at 1/v = this many times the other end
 
+# The table whose polynomials give the derivatives of third and higher order.
+DIFFERENTIATED = "neg_kl_hess", "float64"
+
 
 def rounded(x: mpf, bits: int) -> mpf:
     """Round ``x`` to the nearest number of ``bits`` bits, ties to even."""
@@ -93,9 +96,16 @@ class Fit:
         """Return the largest error on a finer grid than that of the fit."""
         return max(abs(e) for e in errors(self.check, coefficients))
 
-    def rounded(self, free: Sequence[int], known: dict[int, mpf], bits: int) -> dict[int, mpf]:
-        """Round from the lowest power up; after each of the first few, refit the others."""
+    def rounded(
+        self, free: Sequence[int], known: dict[int, mpf], bits: int, enough: float = 0.0
+    ) -> dict[int, mpf]:
+        """Round from the lowest power up; after each of the first few, refit the others.
+
+        The refit coefficients have worse derivatives, so do not refit if the error is ``enough``.
+        """
         plain = {k: known[k] if k in known else rounded(c, bits) for k, c in self.exact.items()}
+        if self.worst(plain) <= enough:
+            return plain
         fixed, current = dict(known), self.exact
         for i, power in enumerate(free):
             fixed[power] = rounded(current[power], bits)
@@ -132,7 +142,7 @@ def fit_shifted(function: str, shift: mpf, lo: mpf, hi: mpf, degree: int, bits: 
 
 
 def fit_range(
-    p: Function, form: str, lo: mpf, hi: mpf, centre: mpf, degree: int, format: str
+    p: Function, form: str, lo: mpf, hi: mpf, centre: mpf, degree: int, format: str, enough: float
 ) -> Range:
     """Fit P on [lo, hi] (in the uncentred variable) and round to ``format``."""
     bits = DIGITS_OF[format]
@@ -148,7 +158,7 @@ def fit_range(
         fit = Fit(lambda v: p(v / by + centre), a * by, b * by, free, known)
     base_hi = rounded(fit.exact[0], bits)
     base_lo = mpf(0) if format == "float32_in_float64" else rounded(fit.exact[0] - base_hi, bits)
-    done = fit.rounded(powers, {0: base_hi + base_lo}, bits)
+    done = fit.rounded(powers, {0: base_hi + base_lo}, bits, enough)
     coefficients = [done[k] for k in powers]
     base = base_hi, base_lo
     return Range(form, lo, hi, centre, base, coefficients, *fit.errors(done), stretch)
@@ -169,7 +179,8 @@ def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
         else:
             p = fitted(table.function, form)
             centre = _centre(form, lo, hi, centre_bits, wide)
-            table.ranges.append(fit_range(p, form, lo, hi, centre, degree, table.format))
+            enough = 2.0**-55 if (table.function, table.format) == DIFFERENTIATED else 0.0
+            table.ranges.append(fit_range(p, form, lo, hi, centre, degree, table.format, enough))
         start = stop
     return table
 
