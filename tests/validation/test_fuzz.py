@@ -51,8 +51,8 @@ BROKEN = {
     "the last number is left out": (
         "torch",
         "torch/c/work.h",
-        "(ptrdiff_t)least(step, end - start));\n}\n\n/* The sums",
-        "(ptrdiff_t)(least(step, end - start) - (end - start > 1000)));\n}\n\n/* The sums",
+        "work->second + start,\n                          (ptrdiff_t)least(step, end - start)",
+        "work->second + start, (ptrdiff_t)(least(step, end - start) - (end - start > 1000))",
         "by the kernel|result",
     ),
     "a place between chunks is left out": (
