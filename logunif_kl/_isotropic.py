@@ -1,7 +1,7 @@
 """-KL of an isotropic Gaussian in k dimensions to the prior C/|w|^k, for all backends.
 
--KL is a constant minus F(u), with u = 1/(2 alpha) and F_k of `logunif_kl.isotropic` as F. For a
-complex weight k is None, and sigma^2 sums the variances of both coordinates, so that u = 1/alpha.
+-KL is a constant minus F(u), with u = 1/(2 alpha) and F_k of `logunif_kl.isotropic` as F. A
+complex weight has k = None. Its sigma^2 is the sum of both coordinates' variances: u = 1/alpha.
 """
 
 from __future__ import annotations

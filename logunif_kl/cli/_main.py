@@ -73,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
         if lacks_memory(error):
             raise
         reason = error.strerror or error
-        if error.filename is None:  # a file's error would have a filename
+        if error.filename is None:  # the error is not about a file
             silence(sys.stdout)
             return fail(f"cannot write to standard output: {reason}; send it elsewhere")
         return fail(f"{error.filename}: {reason}")

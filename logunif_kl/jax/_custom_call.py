@@ -91,8 +91,8 @@ def value_and_gradient_of_log_alpha(log_alpha: Array, sign: float = 1.0) -> tupl
 
 
 def _computed(name: str, *arguments: Array, sign: float) -> Any:
-    suits = all(x.dtype == jnp.float32 for x in arguments) and why_not() is None
-    suits = suits and _internals.alike(*arguments)
+    first, *_ = arguments
+    suits = first.dtype == jnp.float32 and why_not() is None and _internals.alike(*arguments)
     compute = _primitives()[name].bind if suits else partial(_plain, name)
     return compute(*arguments, sign=sign)
 

@@ -142,7 +142,14 @@ def fit_shifted(function: str, shift: mpf, lo: mpf, hi: mpf, degree: int, bits: 
 
 
 def fit_range(
-    p: Function, form: str, lo: mpf, hi: mpf, centre: mpf, degree: int, format: str, enough: float
+    p: Function,
+    form: str,
+    lo: mpf,
+    hi: mpf,
+    centre: mpf,
+    degree: int,
+    format: str,
+    enough: float = 0.0,
 ) -> Range:
     """Fit P on [lo, hi] (in the uncentred variable) and round to ``format``."""
     bits = DIGITS_OF[format]
@@ -159,8 +166,7 @@ def fit_range(
     base_hi = rounded(fit.exact[0], bits)
     base_lo = mpf(0) if format == "float32_in_float64" else rounded(fit.exact[0] - base_hi, bits)
     done = fit.rounded(powers, {0: base_hi + base_lo}, bits, enough)
-    coefficients = [done[k] for k in powers]
-    base = base_hi, base_lo
+    base, coefficients = (base_hi, base_lo), [done[k] for k in powers]
     return Range(form, lo, hi, centre, base, coefficients, *fit.errors(done), stretch)
 
 

@@ -159,15 +159,7 @@ def products(graph: Graph, y: Exponentials, at: Boxes) -> tuple[Products, Produc
     return found[0], found[1], float(y.eta.max())
 
 
-class Words(NamedTuple):
-    """A number in two words as it enters the last stage: its atoms, and its exact value."""
-
-    high: str
-    low: str
-    exact: Poly
-
-
-def prove(graph: Graph, suffix: str, detail: bool = False) -> Bound:
+def prove(graph: Graph, suffix: str) -> Bound:
     """Prove one result: ``""`` (the value), ``".dmu"`` or ``".dlog_sigma2"``."""
     y = exponentials(graph)
     output = graph.label(NAME + suffix)

@@ -47,7 +47,7 @@ def accuracy(*reports: Record) -> str:
     for function in _FUNCTIONS:
         found = [worst(rows, function, dtype, kernels) for kernels, dtype in _COLUMNS.values()]
         bounds = (proved(function, "float64", kernel) for kernel in _NUMPY)
-        cells.append([function, found[0], f"{max(b for b in bounds if b):.3f}", *found[1:]])
+        cells.append([function, found[0], f"{max(b for b in bounds if b):.4f}", *found[1:]])
     first, *others = _COLUMNS
     return table(["worst error in ulp", first, f"{first}, proved", *others], cells)
 

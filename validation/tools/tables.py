@@ -86,7 +86,7 @@ def proofs(search: Record) -> str:
     rows = []
     for f, bounds in CLAIMS.items():
         found = (summary.worst(search["rows"], f, "float64", KERNELS[how]) for how in bounds)
-        rows.append([f"`{f}`", *found, *(f"{bound:.3f}" for bound in bounds.values())])
+        rows.append([f"`{f}`", *found, *(f"{bound:.4f}" for bound in bounds.values())])
     return table(["error in ulp", *header], rows)
 
 

@@ -252,7 +252,7 @@ LK_NAME(finish_value)(const ways *w, unsigned sign, const V *mu, const V *log_si
     }
 }
 
-/* Do what finish_value does, for the derivatives. Multiply those of all lanes by `factor`. */
+/* The same as finish_value for the derivatives, which are multiplied by `factor` in all lanes. */
 static LK_NOINLINE void
 LK_NAME(finish_gradient)(const ways *w, int each, const V *factor, const V *mu,
                          const V *log_sigma2, V *d_mu, V *d_log_sigma2)
