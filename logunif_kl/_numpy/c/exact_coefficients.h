@@ -188,7 +188,7 @@ LK_TABLE NEG_KL_GRAD_D[][8] = {
 #define NEG_KL_HESS_D_RECIP 4 /* first range in 1/u */
 #define NEG_KL_HESS_D_ROOT 2
 LK_TABLE NEG_KL_HESS_D[][8] = {
-    {0x0.0p+0, -0x1.d5240f0e0e078p-1, -0x1.fb22e98a1c24ep+0, -0x1.3e116bcd39e7dp+1, -0x1.78e360604b32cp+1, -0x1.bb9d3beb8c86bp+1, -0x1.0a2b23f3bab73p+2, -INFINITY}, /* bounds */
+    {0x0.0p+0, -0x1.d5240f0e0e078p-1, -0x1.fb22e98a1c24ep+0, -0x1.3e116bcd39e7dp+1, -0x1.78e360604b32dp+1, -0x1.bb9d3beb8c86bp+1, -0x1.0a2b23f3bab73p+2, -INFINITY}, /* bounds */
     {0x0.0p+0, 0x1.c000000000000p-1, -0x1.81b7b44d55128p+0, 0x1.3400000000000p+2, 0x1.1600000000000p-3, 0x1.5800000000000p-4, 0x1.8000000000000p-5, 0x0.0p+0}, /* centre */
     {-0x1.0000000000000p+0, -0x1.fb5d2637de8bdp-3, 0x0.0p+0, 0x1.b1bd9c254e44dp-4, 0x1.e32679beb13f0p-2, 0x1.665ed3666e908p-2, 0x1.2c4354a5068cbp-2, 0x1.0000000000000p-2}, /* base_hi */
     {0x0.0p+0, -0x1.00d5c77336b23p-61, 0x0.0p+0, 0x1.418836d4d361bp-58, 0x1.738b461436f9dp-58, 0x1.e3b972cf69065p-60, -0x1.b664be04cd373p-56, 0x0.0p+0}, /* base_lo */
