@@ -14,6 +14,7 @@ from tests.validation.experiments import committed, quick  # noqa: E402
 from validation.papers.haussmann2018 import learning_curves  # noqa: E402
 from validation.papers.haussmann2018.networks import METHODS, Annealed  # noqa: E402
 from validation.papers.molchanov2017 import (  # noqa: E402
+    authors_settings,
     comparison,
     gradients,
     inference,
@@ -23,6 +24,7 @@ from validation.papers.molchanov2017 import (  # noqa: E402
 )
 from validation.training import data  # noqa: E402
 from validation.training.loop import Settings, seeded  # noqa: E402
+from validation.training.parts import Parts  # noqa: E402
 from validation.training.scheduled import Schedule, ScheduledRun  # noqa: E402
 
 
@@ -39,7 +41,7 @@ class TestComparison:
     def test_all_cases_start_alike(self):
         made = {
             case: models.network("lenet_300_100", case, 3, seeded(3, 1), quick=True)
-            for case in models.CASES
+            for case in models.COMPARED
         }
         log_alphas = {case: nn.log_alpha(model) for case, model in made.items()}
         for case, model in made.items():
@@ -116,6 +118,8 @@ class TestSchedule:
         schedule = Schedule(10, (2.0, 6.0))
         assert [schedule.rate(e) for e in (0.0, 2.5, 10.0, 11.0)] == [1.0, 0.75, 0.0, 0.0]
         assert [schedule.kl_weight(e) for e in (0.0, 2.0, 4.0, 6.0, 9.0)] == [0, 0, 0.5, 1, 1]
+        flat = Schedule(10, (2.0, 6.0), 0.5)
+        assert [flat.rate(e) for e in (0.0, 5.0, 7.5, 10.0, 11.0)] == [1.0, 1.0, 0.5, 0.0, 0.0]
 
     @pytest.mark.parametrize("name", SCHEDULED)
     def test_a_run_follows_them(self, name):
@@ -137,9 +141,28 @@ class TestSchedule:
         expected = [(1e-2 * (1.0 - epoch / until), weight(epoch)) for epoch in epochs]
         np.testing.assert_allclose(seen, expected, rtol=1e-12)
 
+    @pytest.mark.parametrize("case", ["all", "no_rate", "no_start", "no_zeroing", "rate"])
+    def test_the_settings_of_the_authors(self, case, tmp_path):
+        sizes = authors_settings.EXPERIMENT.quick | {"quick": True}
+        parts, digits = Parts(tmp_path, {}), data.digits()
+        run = comparison.run_of("lenet_300_100", case, 1, sizes, digits, parts)
+        start = torch.cat([layer.weight.detach().flatten() for layer in run.model[::2]])
+        small = case not in ("no_start", "rate")
+        assert (float(start.std()) == pytest.approx(0.01, rel=0.05)) is small
+        assert all((layer.bias == 0.0).all() == small for layer in run.model[::2])
+        run.finish(2)
+        flat = case != "no_rate"
+        assert run._optimizer.param_groups[0]["lr"] == pytest.approx(
+            2e-2 * (1.0 if flat else 2.0 / 3.0), rel=0.02
+        )
+        log_alpha = nn.log_alpha(run.model).values()
+        between = sum(int(((each >= 3.0) & (each < math.inf)).sum()) for each in log_alpha)
+        assert (between == 0) is (case not in ("no_zeroing", "rate"))
+
     @pytest.mark.parametrize(
         ("module", "options"),
         [
+            (authors_settings, ("--cases", "all", "--epochs", "3")),
             (lenet_300_100, ("--cases", "exact", "--epochs", "3")),
             (learning_curves, ("--methods", "vbp", "--epochs", "2")),
         ],

@@ -1,7 +1,10 @@
 """Training by Adam with a falling learning rate and a rising weight of the KL."""
 
 import dataclasses
+import math
 from typing import Any
+
+import torch
 
 from logunif_kl.torch import nn
 from validation.output import Record
@@ -13,29 +16,42 @@ class Schedule:
     """The learning rate falls linearly to 0 over ``epochs``; the KL has a warm-up.
 
     The weight of the KL rises linearly from 0 to 1 between the epochs ``warm_up[0]`` and
-    ``warm_up[1]``, as in Molchanov et al. (2017), section 5.
+    ``warm_up[1]``, as in Molchanov et al. (2017), section 5. The rate is constant over the first
+    part ``flat`` of the epochs.
     """
 
     epochs: int
     warm_up: tuple[float, float]
+    flat: float = 0.0
 
     def rate(self, epoch: float) -> float:
-        return max(1.0 - epoch / self.epochs, 0.0)
+        return min(max(1.0 - epoch / self.epochs, 0.0) / (1.0 - self.flat), 1.0)
 
     def kl_weight(self, epoch: float) -> float:
         begin, end = self.warm_up
         return nn.linear_warm_up(epoch, begin, end)
 
     def about(self) -> Record:
-        return {"epochs": self.epochs, "warm_up": list(self.warm_up)}
+        flat = {"flat": self.flat} if self.flat else {}
+        return {"epochs": self.epochs, "warm_up": list(self.warm_up), **flat}
 
 
 class ScheduledRun(Run):
-    """A `Run` that follows a `Schedule`; the step determines its state, so it can resume."""
+    """A `Run` that follows a `Schedule`; the step determines its state, so it can resume.
 
-    def __init__(self, *given: Any, schedule: Schedule, about: Record, **options: Any) -> None:
+    After each step it sets the means to zero whose log alpha is at least ``zero_from``.
+    """
+
+    def __init__(
+        self,
+        *given: Any,
+        schedule: Schedule,
+        about: Record,
+        zero_from: float = math.inf,
+        **options: Any,
+    ) -> None:
         super().__init__(*given, about={**about, "schedule": schedule.about()}, **options)
-        self._schedule = schedule
+        self._schedule, self._zero_from = schedule, zero_from
 
     def _take_step(self) -> None:
         epoch = self.epoch + self._in_epoch / len(self._examples)
@@ -44,3 +60,11 @@ class ScheduledRun(Run):
         weight = self.settings.kl_weight * self._schedule.kl_weight(epoch)
         self._objective.elbo.kl_weight = weight
         super()._take_step()
+        if self._zero_from < math.inf:
+            self._zero_means()
+
+    @torch.no_grad()
+    def _zero_means(self) -> None:
+        for layer in self.model.modules():
+            if isinstance(layer, nn.VariationalLayer):
+                layer.weight.masked_fill_(layer.log_alpha_of_weights() >= self._zero_from, 0.0)

@@ -34,7 +34,8 @@ THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # `threshold.py` chooses on
 def run_of(
     name: str, case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
 ) -> ScheduledRun:
-    of_noise = seed + 1000 * CASES[case].other_noise
+    kind = CASES[case]
+    of_noise = seed + 1000 * kind.other_noise
     noise = seeded(of_noise, 1)
     model = models.network(name, case, seed, noise, quick=sizes["quick"])
     return ScheduledRun(
@@ -42,7 +43,8 @@ def run_of(
         noise,
         dataset.train,
         Settings(sizes["batch_size"], of_noise, sizes["learning_rate"], averaging=None),
-        schedule=Schedule(sizes["epochs"], tuple(sizes["warm_up"])),
+        schedule=Schedule(sizes["epochs"], tuple(sizes["warm_up"]), 0.5 * kind.flat_rate),
+        zero_from=THRESHOLD if kind.zeroing else math.inf,
         about={"network": name, "case": case},
         file=parts.file(f"{name}-{case}-seed{seed}.pt"),
     )
@@ -222,6 +224,11 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
+    return f"{of_all(record)}\n\n{_by_threshold(record)}\n\n{_overlaps(record['overlaps'])}"
+
+
+def of_all(record: Record) -> str:
+    """Write the means over the seeds next to the paper's numbers, and compare sparse networks."""
     paper = record["paper"]
     of_paper = {
         "title": "the paper",
@@ -231,7 +238,7 @@ def show(record: Record) -> str:
         "pruned_percent": paper["pruned"],
         "seconds": None,
     }
-    of_all = columns(
+    shown = columns(
         [*record["summary"], of_paper],
         ("divergence", "{title}"),
         ("test error in %", measured("test_error")),
@@ -247,10 +254,9 @@ def show(record: Record) -> str:
         f"differ by {number(max(each['largest_difference'] for each in sparse), 2)} at most. Their "
         f"files have {number(min(each['bytes'] for each in sparse) / 1e3)} to "
         f"{number(max(each['bytes'] for each in sparse) / 1e3)} kB, the dense ones "
-        f"{number(sparse[0]['bytes_dense'] / 1e3)} kB.\n\n"
+        f"{number(sparse[0]['bytes_dense'] / 1e3)} kB."
     )
-    after = f"After {record['settings']['epochs']} epochs:\n\n"
-    return after + of_all + made + _by_threshold(record) + "\n\n" + _overlaps(record["overlaps"])
+    return f"After {record['settings']['epochs']} epochs:\n\n{shown}{made}"
 
 
 def _by_threshold(record: Record) -> str:
@@ -319,7 +325,7 @@ def measure(name: str, settings: Record, dataset: Dataset, parts: Parts) -> Reco
     }
 
 
-FULL = {"cases": list(CASES), "warm_up": [5, 20], "batch_size": 200, "learning_rate": 1e-3}
+FULL = {"cases": models.COMPARED, "warm_up": [5, 20], "batch_size": 200, "learning_rate": 1e-3}
 QUICK = {"epochs": 6, "warm_up": [0, 1], "batch_size": 50, "learning_rate": 2e-2}
 ABOUT = (
     "Adam, minibatches of 200, a learning rate that falls from 0.001 to 0, log σ² from -10, and a "
@@ -333,14 +339,21 @@ def training(settings: Record) -> Record:
     return {k: settings[k] for k in ("epochs", "warm_up", "batch_size", "learning_rate")}
 
 
-def experiment(file: str, **options: Any) -> Experiment:
-    """Declare the experiment on one network, which the name of the file names."""
+def experiment(
+    file: str,
+    *,
+    network: str | None = None,
+    show: Any = show,
+    quick: Record | None = None,
+    **options: Any,
+) -> Experiment:
+    """Declare the experiment on one network, which the name of the file names by default."""
     return Experiment(
         file,
-        partial(measure, Path(file).stem),
+        partial(measure, network or Path(file).stem),
         show,
         seeds=(1, 2, 3),
-        quick=QUICK,
+        quick={**QUICK, **(quick or {})},
         choose=("epochs", "cases"),
         parted=True,
         draw=draw,

@@ -32,12 +32,21 @@ TABLE_1 = {
 
 
 class Case(NamedTuple):
-    """A penalty and a posterior; ``other_noise`` means another order of the examples and noise."""
+    """A penalty, a posterior and settings of the authors' scripts.
+
+    ``other_noise`` means another order of the examples and other noise. The authors' settings are:
+    a learning rate that is constant over the first half (``flat_rate``), initial means from
+    N(0, 0.01^2) and biases of zero (``small_start``), and means set to zero while log alpha is at
+    least the threshold (``zeroing``).
+    """
 
     title: str
     penalty: str = "exact"
     posterior: str = "additive"
     other_noise: bool = False
+    flat_rate: bool = False
+    small_start: bool = False
+    zeroing: bool = False
 
 
 CASES = {
@@ -46,6 +55,14 @@ CASES = {
     "molchanov": Case("Molchanov's fit", "molchanov"),
     "refit": Case("refit of four sigmoids", REFIT),
     "multiplicative": Case("exact, N(θ, αθ²)", posterior="multiplicative"),
+}
+COMPARED = list(CASES)
+CASES |= {
+    "rate": Case("the rate alone", flat_rate=True),
+    "all": Case("all three", flat_rate=True, small_start=True, zeroing=True),
+    "no_rate": Case("without the rate", small_start=True, zeroing=True),
+    "no_start": Case("without the initial values", flat_rate=True, zeroing=True),
+    "no_zeroing": Case("without zeroing", flat_rate=True, small_start=True),
 }
 
 
@@ -99,14 +116,27 @@ def fill(model: torch.nn.Module, parameter: str, constant: float, factor: float)
             layer.get_parameter(parameter).copy_(constant + factor * layer.weight.abs().log())
 
 
+@torch.no_grad()
+def start_small(model: torch.nn.Module, seed: int) -> None:
+    """Draw the weights from N(0, 0.01^2), and set the biases to zero."""
+    generator = torch.Generator().manual_seed(seed)
+    for layer in model.modules():
+        if isinstance(layer, (torch.nn.Linear, torch.nn.Conv2d)):
+            layer.weight.normal_(std=0.01, generator=generator)
+            torch.nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+
+
 def network(
     name: str, case: str, seed: int, generator: torch.Generator, *, quick: bool
 ) -> torch.nn.Module:
     kind = CASES[case]
     penalty: Any = refit() if kind.penalty == REFIT else kind.penalty
     additive = kind.posterior == "additive"
+    means = plain(name, seed, quick)
+    if kind.small_start:
+        start_small(means, seed)
     model = nn.to_variational(
-        plain(name, seed, quick),
+        means,
         posterior=kind.posterior,
         penalty=penalty,
         initial=INITIAL if additive else None,
