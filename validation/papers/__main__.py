@@ -17,7 +17,10 @@ for _module in (
     "kingma2015.gradient",
     "hron2017.claims",
     "kingma2015.claims",
+    "kingma2015.appendices",
     "molchanov2017.claims",
+    "haussmann2018.claims",
+    "gal2016.claims",
 ):
     import_module(f"validation.papers.{_module}")
 

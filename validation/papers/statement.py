@@ -11,6 +11,8 @@ PAPERS = {
     "kingma": "Kingma, Salimans and Welling 2015, arXiv:1506.02557",
     "hron": "Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
     "molchanov": "Molchanov, Ashukha and Vetrov 2017, arXiv:1701.05369",
+    "vbp": "Haussmann, Kandemir and Hamprecht 2018, arXiv:1805.07654",
+    "gal": "“Dropout as Bayesian neural networks”, a blog post after Gal 2016",
 }
 
 
