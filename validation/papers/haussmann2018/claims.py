@@ -77,7 +77,7 @@ def proposition_2() -> Found:
         holds=high / low < 1.1,
         measured={"over_c_times_mass": ratios, "over_c_times_mean_excess": tails},
         note=f"for h ~ N(m, 1) with m from 0.25 to 3 and C = 10 it is {low:.2f} to {high:.2f} "
-        "times C times that mass; it is close to C E[max(-h, 0)], and so grows with the scale of h too",
+        "times C times that mass; it is close to C E[max(-h, 0)], which grows with the scale of h",
     )
 
 
