@@ -1,7 +1,8 @@
 """Section 3, end: whether theta, of which the divergence is free, overfits under correlated noise.
 
 Networks with dropout of several kinds train on few examples of MNIST, for many steps, without early
-stopping. The mean log-likelihood of training and test examples is measured without noise. A network overfits if its test log-likelihood at the end is below the best that it had.
+stopping. The mean log-likelihood of training and test examples is measured without noise. A network
+overfits if its test log-likelihood at the end is below the best that it had.
 """
 
 # mypy: allow-untyped-calls
