@@ -183,19 +183,48 @@ def show(record: Record) -> str:
         for method in dict.fromkeys(name for name, _ in by)
     ]
     head = ["test error in % (epochs; mean dropout rate)", *(f"{w} units" for w in widths)]
-    said = [
-        (
-            found["statement"],
-            ", ".join(f"{v:+.2f}" for v in found.get("differences", ()))
-            or ", ".join(f"{v:.2f}" for v in found["rates"]),
-            yes(found["holds"]),
-        )
-        for found in record["statements"]
-    ]
+    said = [_said(found) for found in record["statements"]]
     return (
         table(head, rows)
-        + "\n\nWhat the paper says of it, by the 95 % interval over the seeds at each width:\n\n"
+        + "\n\nWhat the paper says about the figure, by the 95 % interval over the seeds at each "
+        "width:\n\n"
         + table(["statement", "differences, or rates", "holds"], said)
+        + f"\n\n{_limits(record)}"
+    )
+
+
+def _said(found: Record) -> tuple[str, str, str]:
+    """The paper says that A2 beats all others, and that A and B are equal or better."""
+    if "rates" in found:
+        return (
+            found["statement"],
+            ", ".join(f"{v:.2f}" for v in found["rates"]),
+            yes(found["holds"]),
+        )
+    differences = ", ".join(
+        f"{d:+.2f} ± {h:.2f}"
+        for d, h in zip(found["differences"], found["half_widths"], strict=True)
+    )
+    if found["statement"].startswith(networks.METHODS["variational_a2"].title):
+        return (
+            found["statement"].replace("is no worse than", "beats"),
+            differences,
+            yes(found["better"]),
+        )
+    return found["statement"], differences, yes(found["holds"])
+
+
+def _limits(record: Record) -> str:
+    """Say what this run cannot show."""
+    rows, settings = record["rows"], record["settings"]
+    cut = sum(row["epochs_run"] - row["epoch"] < settings["patience"] for row in rows)
+    widths = [h for found in record["statements"] for h in found.get("half_widths", ())]
+    seen = statistics.median(widths) if widths else math.nan
+    return (
+        f"{cut} of {len(rows)} runs reached the limit of {settings['epochs']} epochs before early "
+        f"stopping ended them, so they may have improved further. With {len(settings['seeds'])} "
+        f"seeds the median half width of the intervals is {number(seen, 2)} points of error: "
+        "“no worse” means that no larger difference was seen."
     )
 
 
