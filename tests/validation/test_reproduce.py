@@ -81,7 +81,7 @@ class TestWorks:
     def test_a_choice(self):
         both = [each.name for each in work.chosen(["hron2017.slides", "papers"])]
         assert both == ["papers", "hron2017.slides"]
-        assert len(work.chosen(["kingma2015", "kingma2015.speed"])) == 9
+        assert len(work.chosen(["kingma2015", "kingma2015.speed"])) == 10
         assert [each.name for each in work.chosen([])] == list(WORKS)
 
     @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ class TestFull:
         assert command.main(["hron2017.slides", "kingma2015"]) == 2
         assert capsys.readouterr().err == (
             "python -m validation.reproduce: error: nothing was run, since "
-            "kingma2015.constraint and 8 more take MNIST, and no data are named: give "
+            "kingma2015.constraint and 9 more take MNIST, and no data are named: give "
             "--data FILE or set LOGUNIF_KL_MNIST to MNIST as .npz or IDX files\n"
         )
         assert ran.made == []
