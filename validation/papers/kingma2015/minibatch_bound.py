@@ -95,7 +95,7 @@ def show(record: Record) -> str:
     )
 
 
-FULL = {"hidden": [1024] * 3, "batch_size": 1000, "epochs": [1, 2, 8], "draws": 32}
+FULL = {"hidden": [1024] * 3, "batch_size": 1000, "epochs": [1, 2, 8], "draws": 6}
 EXPERIMENT = Experiment(
     __file__,
     measure,
