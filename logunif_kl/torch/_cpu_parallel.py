@@ -114,7 +114,7 @@ def in_blocks(ufunc: Any, inputs: tuple[Tensor, ...]) -> Tensor:
 
 def _added(sums: list[float], dtype: torch.dtype) -> Tensor:
     kind = torch.float64 if dtype is torch.float64 else torch.float32
-    return torch.tensor(sum(sums), dtype=kind, device="cpu")
+    return torch.scalar_tensor(sum(sums), dtype=kind, device="cpu")
 
 
 def _job(
