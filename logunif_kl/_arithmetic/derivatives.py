@@ -1,4 +1,4 @@
-"""Derivatives of any order over a namespace ``xp``, from the table of the second derivative.
+"""Derivatives of -KL of any order in a namespace ``xp``, from a table of the second derivative.
 
 On each range of u = exp(-log_alpha)/2 the table holds a polynomial P in u - c or 1/u - c. The
 derivative of P in log_alpha is a polynomial in the same variable, because d/d log_alpha is -u d/du,
@@ -168,7 +168,7 @@ def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
 
 @cache
 def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, ...]:
-    """Return the rows for a derivative: all terms near u = 0, elsewhere the terms from D^2 on."""
+    """Return the rows for a derivative. Except in the range near u = 0 they lack the term in D."""
     table = tables.table("neg_kl_hess", dtype)
     near, *rest = _polynomials(table)
     operator = _operator(mu_order, log_sigma2_order)
@@ -203,10 +203,10 @@ def _elsewhere(p: Polynomial, i: int, table: tables.Table, operator: dict[int, i
 
 
 def _slope_in_log_alpha(p: Polynomial, i: int, table: tables.Table) -> Polynomial:
-    """Differentiate in log_alpha the function that p stands for in range i of the table."""
+    """Differentiate in log_alpha a function that has the polynomial p in range i of the table."""
     if i == table.root:
         return _slope(p)
     turned = _turned(p, Fraction(table.centre[i]))
-    if i == 0 or i >= table.first_recip:  # there the function is p times u or 1/u
+    if i == 0 or i >= table.first_recip:  # the function is u p or p/u
         turned = _plus(p, turned)
     return _scaled(turned, 1 if i >= table.first_recip else -1)
