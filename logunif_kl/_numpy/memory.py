@@ -14,6 +14,6 @@ _BYTES = 96 * 2**20
 def check_for_linear_algebra() -> None:
     """Raise MemoryError if memory is too short for OpenBLAS, which would end the process.
 
-    OpenBLAS keeps the buffers, so one check is enough.
+    OpenBLAS keeps its memory, so one check is enough.
     """
     np.empty(_BYTES, np.uint8)

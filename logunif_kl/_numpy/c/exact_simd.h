@@ -1,6 +1,6 @@
 /* A thin layer over one instruction set: as many doubles as fit a register.
  *
- * `exact.h` includes it for each instruction set, with LK_ISA set to 512 (AVX-512), 256 (AVX2 with
+ * `exact.h` includes this file for each instruction set. LK_ISA is 512 (AVX-512), 256 (AVX2 with
  * FMA), LK_NEON (Advanced SIMD of AArch64) or 0 (plain C, one double). Arithmetic uses the
  * operators of C, which GCC and Clang define on vectors; this header has the other operations. The
  * compiler contracts no operations (-ffp-contract=off). MADD is a fused multiply-add, except in
