@@ -27,7 +27,7 @@ def widened(x: Array) -> Array:
 
 
 def largest_log(dtype: Any) -> float:
-    """Return the upper limit of log variances, up to which the variances are finite."""
+    """Return an upper limit for log variances that keeps the variances finite."""
     return 709.78 if dtype == jnp.float64 else 88.71
 
 

@@ -35,7 +35,7 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
         scales s_i for correlated noise (Kingma et al. 2015, section 3.3).
     penalty : str or Fit, optional
         ``"exact"``, the name of a method in `logunif_kl.methods.METHODS` that has a gradient, or a
-        `logunif_kl.fitting.Fit`. Approximations have the constant of ``zero_at=inf``.
+        `logunif_kl.fitting.Fit`. Approximations use ``zero_at=inf``.
 
     Returns
     -------
