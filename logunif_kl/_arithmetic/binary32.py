@@ -1,4 +1,4 @@
-"""Operations on the bits of float32 arrays, and a fused multiply-add, over a namespace ``xp``.
+"""Operations on the bits of float32 arrays, and a fused multiply-add, for a namespace ``xp``.
 
 If ``xp`` has a function of the same name, each function here calls that one, as ``xp`` may lack the
 array operations that are used here, or have faster ones. The integers are int32. Every integer

@@ -1,4 +1,4 @@
-"""The exact functions as plain array arithmetic over a namespace ``xp``.
+"""The exact functions as plain arithmetic for an array namespace ``xp``.
 
 ``xp`` is NumPy or any namespace of the array API standard, and provides exponentials and
 logarithms. Arguments and results are float32 or float64 arrays of one shape. As in
@@ -214,7 +214,7 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     one = tables.constant(xp, mu, 1.0)
     recip = p.recip
     finite = u < float("inf")
-    # Compute log(u)/2 from u, or from |shifted| if u overflows, or from |mu| if both overflow.
+    # Compute log(u)/2 from u. If u overflows, use |shifted|. If |shifted| overflows too, use |mu|.
     log_u = xp.log(xp.where(recip & finite, u, one))
     shifted_finite = xp.abs(shifted) < float("inf")
     log_shifted = xp.log(xp.where(recip & shifted_finite, xp.abs(shifted), one)) + 0.5 * r

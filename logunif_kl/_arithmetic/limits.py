@@ -1,4 +1,4 @@
-"""Compute -KL at log_alpha over a namespace ``xp``, with zeros signed as in the C kernels."""
+"""Compute -KL at log_alpha for an array namespace ``xp``, with zeros signed as in the C kernels."""
 
 from __future__ import annotations
 

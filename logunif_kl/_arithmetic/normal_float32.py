@@ -1,4 +1,4 @@
-"""-KL of N(mu, sigma^2) in float32 over a namespace ``xp``, with few operations and roundings.
+"""-KL of N(mu, sigma^2) in float32 for a namespace ``xp``, with few operations and roundings.
 
 This module is written for compilers that fuse operations (torch.compile, XLA, Triton). The value
 has two ranges of u, and the gradient has three. Near u = 0, F(u) = u (1 + t) with a polynomial t,
@@ -114,7 +114,7 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
 
 
 def _near(xp: Namespace, near: _Range, a: _Argument) -> Array:
-    """Compute e (1 + t)/2. If log_sigma2 is -inf this is infinite, so that mu = 0 gives NaN."""
+    """Compute e (1 + t)/2. If log_sigma2 is -inf the result is inf, so that mu = 0 gives NaN."""
     u = binary32.below(xp, a.u, a.u, near.bound)
     t = binary32.horner(xp, near.coefficients, u) * u
     half_e = fma(xp, a.excess, _TINY, a.half_e)

@@ -1,4 +1,4 @@
-"""-KL of weights in k dimensions with an isotropic posterior, over a namespace ``xp``.
+"""-KL of weights in k dimensions with an isotropic posterior, for an array namespace ``xp``.
 
 `complex_weights` computes Ein(u) and its derivatives from the polynomials of `tables` (generated).
 `complex_hessian` computes higher derivatives in mean and variance. `exponential` computes exp as a

@@ -1,6 +1,6 @@
 """Derivatives of second and higher order of -KL to the prior C/|w|^2, in mean and variance.
 
-They are computed in plain floats from u = |mu|^2/sigma^2 and the derivatives of Ein(u).
+They are computed from u = |mu|^2/sigma^2 and the derivatives of Ein(u), without compensation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""-KL of a circular complex Gaussian to the prior C/|w|^2, over a namespace ``xp``.
+"""-KL of a circular complex Gaussian to the prior C/|w|^2, for an array namespace ``xp``.
 
 With u = |mu|^2/sigma^2 and sigma^2 = E|w - mu|^2, -KL is a constant minus
 

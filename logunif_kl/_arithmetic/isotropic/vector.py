@@ -1,4 +1,4 @@
-"""-KL of an isotropic Gaussian in k dimensions to the prior C/|w|^k, over a namespace ``xp``.
+"""-KL of an isotropic Gaussian in k dimensions to the prior C/|w|^k, for an array namespace ``xp``.
 
 With a = k/2 and T ~ Beta(1, a), of density a (1 - t)^(a-1),
 

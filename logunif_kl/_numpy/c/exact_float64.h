@@ -273,7 +273,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     V sum = l_hi + p.hi;
     V rest = ((l_hi - sum) + p.hi) + (p.lo + l_lo);
     V value = sum + rest;
-    if (rare) /* add what clipping t removed: F is log(u)/2 + const for so large a u */
+    if (rare) /* add what clipping t removed: for large u, F is log(u)/2 + const */
         value = value + choose(recip, (-log_sigma2 - t) * set1(0.5), set1(0.0));
     V product = q * p.hi;
     V product_lo = product_error(q, p.hi, product) + MADD(q, p.lo, q_lo * p.hi);

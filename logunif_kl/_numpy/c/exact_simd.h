@@ -133,7 +133,7 @@ store_f32_rare_avx2(float *p, __m256d x)
     _mm_storeu_ps(p, _mm_or_ps(normal, _mm_castsi128_ps(_mm256_cvtpd_epi32(low))));
 }
 
-/* A row of eight doubles fills two registers: permute both as 32-bit halves, select by bit 2. */
+/* A row fills two registers: permute both as 32-bit halves, and select by bit 2 of the index. */
 LK_INLINE __m256d
 lookup_avx2(const double *row, __m256i i)
 {
