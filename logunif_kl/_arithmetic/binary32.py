@@ -1,7 +1,7 @@
-"""Operations on the bits of float32 arrays, and a fused multiply-add, over a namespace ``xp``.
+"""Operations on the bits of float32 arrays, and a fused multiply-add, for a namespace ``xp``.
 
-Each function here calls the function of the same name in ``xp``, if there is one, because arrays of
-``xp`` may lack an operation, or have a faster one. The integers are int32. Every integer
+If ``xp`` has a function of the same name, each function here calls that one, as ``xp`` may lack the
+array operations that are used here, or have faster ones. The integers are int32. Every integer
 constant must be exact in float32: under vmap, PyTorch's compiler rounds constants to float32.
 """
 
@@ -84,7 +84,7 @@ def right(xp: Namespace, n: Array, by: int) -> Array:
 
 
 def nearest(xp: Namespace, x: Array, factor: float) -> tuple[Array, Array]:
-    """Return the integer n nearest to ``x factor``: n as a float32, and n + 64 as an int32.
+    """Return the integer n nearest to ``x * factor``: n as a float32, and n + 64 as an int32.
 
     The int32 is positive. Callers ignore its bits from the 12th up, so ``xp`` may set them.
     """

@@ -31,7 +31,7 @@ def _horner(row: tuple[float, ...], v: Array) -> Array:
 
 
 def _tabulated(xp: Namespace, name: str, t: Array, rows: Any = None) -> Array:
-    """Evaluate a table at t, or polynomials with other coefficients, `rows`, on its ranges."""
+    """Evaluate a table at t. `rows` replaces the coefficients of the table, but not its ranges."""
     from .posterior_tables import TABLES
 
     bounds, centres, _ = TABLES[name, dtype_name(xp, t)]
@@ -117,7 +117,7 @@ def _near_term(
     result = series - growing * logarithm
     for _ in range(odd + power):
         result = result * x
-    # Because L'' = L - log|x|, add the derivatives of -log|x| of the orders order - 2, - 4, ...
+    # L'' is L - log|x|, so add the derivatives of -log|x| of order `order` - 2, `order` - 4, ...
     for q in range(order - 2, 0, -2):
         pole: Any = float((-1) ** q * factorial(q - 1))
         for _ in range(abs(power - q)):
@@ -168,7 +168,7 @@ def _laplace_rows(dtype: str, i: int, j: int) -> tuple[tuple[float, ...], ...]:
 
     _, centres, polynomials = TABLES["laplace", dtype]
     if i + j >= 2 and dtype == "float32":
-        # Differentiation would make the error of the float32 fit as large as this term.
+        # Use the float64 fit. A derivative of the float32 fit has an error as large as itself.
         _, centres, polynomials = TABLES["laplace", "float64"]
     found = []
     for centre, coefficients in zip(centres, polynomials, strict=True):

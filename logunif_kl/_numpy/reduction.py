@@ -15,7 +15,7 @@ def reduced(result: Any, reduction: str) -> Any:
 
     Masked elements are left out, even in dask. NaN is not skipped, even in pandas and xarray. A
     missing value of pandas or polars counts as NaN. The mean of an empty array is NaN. For columns
-    of dask the result is a dask array. A dataset of xarray, of several arrays, raises TypeError.
+    of dask the result is a dask array. An xarray.Dataset (several arrays) raises TypeError.
     """
     library = type(result).__module__.partition(".")[0]
     if library in ("pandas", "polars") and hasattr(result, "to_numpy"):

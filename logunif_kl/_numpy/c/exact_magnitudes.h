@@ -71,8 +71,8 @@ LK_NAME(beyond)(V u)
 }
 #define beyond LK_NAME(beyond)
 
-/* The bits of (hi + lo) s, rounded once to a subnormal number or zero, for hi + lo > 0. The scale s
- * maps the last bit of `unit`, a power of two, to 2^-1074. Adding `unit` rounds hi + lo and leaves
+/* The bits of (hi + lo) s, rounded once to a subnormal number or zero, for hi + lo > 0. `unit` is
+ * a power of two, and s maps its last bit to 2^-1074. Adding `unit` rounds hi + lo and leaves
  * the bits of the result at the low end of the sum. */
 LK_INLINE U
 LK_NAME(subnormal_of)(V hi, V lo, V unit)

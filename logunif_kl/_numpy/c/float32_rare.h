@@ -1,11 +1,11 @@
 /* Results for arguments that are not `usual` (`float32_magnitudes.h`). No instruction reads or
  * returns a subnormal number, so the mode of the processor (FTZ, DAZ) does not matter.
  *
- * In these lanes the arithmetic gets other arguments. Numbers are kept as `x` 2^`power`, with an
- * integer `power`, until `join` assembles the bits. For u = mu^2 exp(-log_sigma2) / 2:
+ * Numbers are kept as `x` 2^`power`, with an integer `power`, until `join` assembles the bits. With
+ * u = mu^2 exp(-log_sigma2) / 2 the results are:
  *   small u    -KL = -u, d_mu = -mu exp(-log_sigma2), d_log_sigma2 = u
  *   large u    -KL = -(log(u) + log(4) + gamma) / 2, d_mu = -1 / mu, d_log_sigma2 = 1/2
- *   otherwise  mu is scaled by 2^96 or 2^-96, and log_sigma2 shifted, which leaves u as it is. */
+ *   otherwise  those for mu times 2^96 or 2^-96, and a log_sigma2 shifted to keep u. */
 
 typedef struct {
     V x;
@@ -13,7 +13,7 @@ typedef struct {
 } LK_NAME(scaled);
 #define scaled LK_NAME(scaled)
 
-/* The bits of a number without its sign. For a subnormal number the exponent is below 1. */
+/* The bits of a number without its sign, with an exponent field below 1 for a subnormal number. */
 LK_INLINE U
 LK_NAME(extended)(U size)
 {
@@ -54,9 +54,9 @@ LK_NAME(join)(scaled s)
 }
 #define join LK_NAME(join)
 
-/* log(2) = LOG2_FIRST + LOG2_SECOND. With FMA, these are the parts in `float32_kernels.h`, so that
- * an exponential is the same here. Without FMA, LOG2_FIRST has so few bits that its product with an
- * exponent is exact. */
+/* log(2) = LOG2_FIRST + LOG2_SECOND. With FMA, the parts and so the exponentials are the same as in
+ * `float32_kernels.h`. Without FMA, LOG2_FIRST has so few bits that its product with an exponent is
+ * exact. */
 #ifdef LK_UNFUSED
 #define LOG2_FIRST 0x1.62ep-1f
 #define LOG2_SECOND 0x1.0bfbe8p-15f
@@ -69,7 +69,7 @@ LK_NAME(join)(scaled s)
 LK_INLINE scaled
 LK_NAME(exponential_of_minus)(V log_sigma2)
 {
-    /* Below -450, u is not small. Above 450, every result is 0: factor times mu^2 is < 2^384. */
+    /* Clip: u is not small below -450, and all results are 0 above 450, as factor mu^2 < 2^384. */
     V x = minimum(maximum(log_sigma2, set1(-450.0f)), set1(450.0f));
     V k_magic = MADD(x, set1(-PER_LOG2), set1(0x1.8p23f));
     V k = k_magic - set1(0x1.8p23f);
@@ -186,7 +186,7 @@ LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
     }
 }
 
-/* Return u within 10 %, clipped, from its exponent in `exponents_of`. */
+/* Return u, within 10 % and clipped, from the exponent that `exponents_of` estimates. */
 LK_INLINE V
 LK_NAME(limited_u)(V exponent)
 {
@@ -206,8 +206,8 @@ LK_NAME(corrected)(V result, V elasticity, M up, M down)
 }
 
 /* The relative change of d_log_sigma2 = u F'(u), divided by the relative change of u: (u / (u F') +
- * 1 - 2u) / 2, because 2 u F'' = 1 - (1 + 2u) F'. It is 1 at u = 0, and nearly 0 above u = 16. For
- * d_mu = -2 u F' / mu it is the same. */
+ * 1 - 2u) / 2, because 2 u F'' = 1 - (1 + 2u) F'. This ratio is 1 at u = 0, and nearly 0 above u =
+ * 16. For d_mu = -2 u F' / mu the ratio is the same. */
 LK_INLINE V
 LK_NAME(gradient_elasticity)(V u, V d_log_sigma2, M wanted)
 {

@@ -45,7 +45,7 @@
 #define LK_PREFETCH(address) ((void)(address))
 #endif
 
-/* Which results a loop computes. Each function made from the loop passes a constant. */
+/* The results that a loop computes. `LOOPS` passes them as a constant. */
 enum { VALUE = 1, GRADIENT = 2, SUM = 4 };
 
 #define LK_KERNELS "float32.h"

@@ -25,7 +25,7 @@ def with_transpose(
     """Make an elementwise function that is linear in its last argument.
 
     `name` is the name of the primitive in a jaxpr. JAX applies `forward` to tangents too.
-    `transpose` takes the arguments of `forward`, but the cotangent instead of the last one.
+    `transpose` takes the arguments of `forward`, with the cotangent in place of the last one.
     """
     made = Primitive(name)
 

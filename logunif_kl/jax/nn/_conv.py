@@ -56,7 +56,7 @@ def conv(
     bias : array, optional
         Of shape (output channels,).
     window_strides, lhs_dilation, rhs_dilation : int or sequence of int, optional
-        One number for all spatial dimensions, or one each: see `jax.lax.conv_general_dilated`.
+        One number, or one for each spatial dimension: see `jax.lax.conv_general_dilated`.
     padding : str or sequence of pairs, optional
         ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or the numbers of zeros before and after each
         spatial dimension.

@@ -100,7 +100,7 @@ nn.normal_log_likelihood(jnp.ones(3), jnp.ones(3), "a")
 nn.sparsity(WEIGHT, math.nan)
     ValueError: threshold must not be NaN: pass 3.0, or inf to prune only zeros
 nn.prune({"w": WEIGHT}, like=WEIGHT)
-    ValueError: the structures of tree and like differ: as like, pass what prune returned for it
+    ValueError: the structures of tree and like differ: for like, pass the tree that prune returned
 nn.prune({"w": WEIGHT}, like={"w": nn.Normal.from_mean(MEAN[:, :1])})
     ValueError: like has weights of shape (3, 1) at 'w', where tree has (3, 2): pass what prune
     returned for the same model
