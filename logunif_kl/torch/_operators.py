@@ -26,7 +26,7 @@ _SCHEMAS = {
     "gradient": "(Tensor factor, Tensor mu, Tensor log_sigma2) -> (Tensor, Tensor)",
     "log_alpha_gradient": "(Tensor factor, Tensor log_alpha) -> Tensor",
 }
-# These tags tell a compiler that chooses layouts to keep the traced layouts of the arguments.
+# With these tags, a compiler keeps the layouts that the arguments had when they were traced.
 _TAGS = ("pt2_compliant_tag", "needs_exact_strides")
 
 
