@@ -1,4 +1,4 @@
-"""The public functions for torch tensors. Each parses, computes, adds the constant and reduces."""
+"""The public functions for torch tensors."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -251,7 +251,7 @@ def _vanishing_at(zero_at: Any) -> float:
 def _finished(
     result: Tensor, constant: float, reduction: str, argument: Tensor, dtype: torch.dtype
 ) -> Tensor:
-    """Divide a sum by the count for a mean, add the constant, and round to `dtype`."""
+    """Divide the sum by the count if the mean is wanted, add the constant, and round to `dtype`."""
     if reduction == "mean":
         result = result / argument.numel()
     if constant != 0.0:

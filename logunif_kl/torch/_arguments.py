@@ -40,7 +40,7 @@ def one(value: Any, name: str = "log_alpha") -> Tensor:
 
 
 def opened(name: str, value: Any) -> Any:
-    """Unwrap a variable of another library. torch.compile cannot trace this, so tensors skip it."""
+    """Unwrap a value of another library. Tensors skip this, because Dynamo cannot trace it."""
     return value if isinstance(value, torch.Tensor) else unwrapped(name, value)
 
 
@@ -122,7 +122,7 @@ def _broadcast(first: Tensor, second: Tensor, names: tuple[str, ...]) -> tuple[T
 
 
 def _kind(dtype: torch.dtype, device: str) -> torch.dtype:
-    """Return the floating dtype of the result for arguments of `dtype` on a type of device."""
+    """Return the dtype of the result for arguments of `dtype` on a device of the type `device`."""
     if dtype not in _FLOATING:
         return torch.get_default_dtype()
     if dtype in _HALF and torch.is_autocast_enabled(device):
