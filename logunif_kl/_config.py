@@ -103,7 +103,7 @@ _EXTENSIONS = {
     "_torch_operators": "torch._library",
     "_jax_calls": "jax._ffi",
 }
-# Framework -> the module that defines `why_not`, what to report with C kernels, and without.
+# Framework -> the module with `why_not`, the report if C kernels are used, the report if not.
 _COMPUTES = {
     "torch": ("torch._kernels", "operators of C", "ufuncs of C and plain operations"),
     "jax": ("jax._custom_call", "calls of C from XLA", "plain operations of XLA"),
