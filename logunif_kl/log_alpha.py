@@ -168,7 +168,7 @@ def to_u(log_alpha: Any) -> Any:
     Returns
     -------
     array or scalar
-        In [0, inf]. The result is finite wherever u is finite, even if exp(-log_alpha) overflows.
+        In [0, inf]. If exp(-log_alpha) overflows but exp(-log_alpha)/2 does not, u is finite.
 
     Examples
     --------
@@ -193,9 +193,8 @@ def from_normal(mu: Any, log_sigma2: Any) -> Any:
     -------
     array or scalar
         inf at mu = 0, -inf at infinite mu or log_sigma2 = -inf; NaN where both limits meet (mu
-        = 0 and log_sigma2 = -inf, or both infinite). The error is a few units in the last place of
-        the larger term. Where the terms nearly cancel, alpha is close to 1, and the relative error
-        of alpha is just as small.
+        = 0 and log_sigma2 = -inf, or both infinite). The error of log alpha, and so the relative
+        error of alpha, is a few units in the last place of the larger of the two terms.
 
     Examples
     --------
