@@ -92,7 +92,7 @@ def to_sparse(
     ... )
     >>> for layer in model[0], model[2]:
     ...     _ = torch.nn.init.constant_(layer.log_sigma2, 9.0)
-    >>> model[0].log_sigma2.data[0, 1] = model[2].log_sigma2.data[0, :2] = -9.0
+    >>> model[0].log_sigma2.data[0, 1] = model[2].log_sigma2.data[0, :2] = -30.0
     >>> nn.to_sparse(model, max_density=0.5)  # of the hidden units, one is left
     Sequential(
       (0): SparseLinear(in_features=3, out_features=1, bias=True, kept=1, weights=3, backend='torch')
