@@ -23,7 +23,7 @@ class StochasticModule(torch.nn.Module):
     """The number of open `sampling` contexts of this module, in all threads."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the module, but no open contexts, because contexts do not hold for a copy."""
+        """Restore the module, but not its `sampling` contexts, which do not hold for a copy."""
         super().__setstate__({name: x for name, x in state.items() if name != "_sampling"})
 
     def __prepare_scriptable__(self) -> NoReturn:
@@ -125,7 +125,7 @@ _numbered: WeakValueDictionary[int, torch.Generator] = WeakValueDictionary()
 _calls = count()
 
 
-# For another generator the compiler traces again, so the numbers can be constants of a graph.
+# A graph can hold the numbers as constants: the compiler traces again for another generator.
 @called_by_compiler
 def _number(generator: torch.Generator) -> tuple[int, int]:
     """Return a number that identifies the generator, and a number that is new in each call.
@@ -153,7 +153,7 @@ def _transformed() -> bool:
 
 @cache
 def _operator() -> Any:
-    """Register the operator ``logunif_kl_nn::normals``, which exists as long as the result."""
+    """Register the operator ``logunif_kl_nn::normals`` in a library, and return the library."""
     made = torch.library.Library("logunif_kl_nn", "FRAGMENT")
     made.define(
         "normals(Tensor like, SymInt[] shape, int generator, int call) -> Tensor",

@@ -90,10 +90,10 @@ def predict(
         the model runs on `x` itself, once for each sample. Use False for models that share noise
         between examples, or whose inputs have the examples in another dimension.
     batch_size : int, optional
-        The number of rows (examples times samples) to run at once. By default, a trial run of a few
-        examples without noise chooses it so that no output of a module, and no sample of weights
-        for ``estimator="per_example"``, has more than 2^24 elements. If memory runs out, the number
-        is halved.
+        The number of rows (examples times samples) to run at once. By default, the number is chosen
+        by a trial run of a few examples without noise, such that no output of a module and no
+        sample of weights for ``estimator="per_example"`` has more than 2^24 elements. If memory
+        runs out, the number is halved.
     generator : torch.Generator, optional
         Draws all noise; the states of other generators are restored. By default the global
         generators and the layers' own generators draw, so `torch.manual_seed` determines the noise.
@@ -151,9 +151,9 @@ def predict(
     >>> _ = model[1].weight.data.copy_(torch.tensor([[20.0, 0.0], [0.0, 20.0]]))
     >>> x = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     >>> found = nn.predict(model, x, 1000, generator=torch.Generator().manual_seed(0))
-    >>> found.entropy  # of the second example, the classes are equally likely
+    >>> found.entropy  # the classes of the second example are equally likely
     tensor([0.5539, 0.6931, 0.6931])
-    >>> found.mutual_information  # samples contradict each other on it, and not on the third
+    >>> found.mutual_information  # 0 for the third example, where samples agree
     tensor([0.2178, 0.3680, 0.0000])
     >>> model.training
     True

@@ -1,4 +1,4 @@
-"""Compute log alpha of a model, count the weights that a threshold keeps, choose a threshold."""
+"""Compute log alpha of a model, count the weights that a threshold keeps, or choose a threshold."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -91,8 +91,8 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     -------
     Sparsity
         With ``kept``, ``weights``, ``pruned`` (a fraction), ``compression`` (weights/kept), and
-        ``layers``, a dict with a `Sparsity` for each layer. Shared weights count once. Biases of
-        these layers do not count.
+        ``layers``, a dict with a `Sparsity` for each layer. Shared weights count once. Biases count
+        only in ``"not converted"``.
 
     Raises
     ------

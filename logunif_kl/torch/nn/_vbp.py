@@ -80,8 +80,8 @@ def moments(
     In average pooling of n elements, the variance is the sum of their variances divided by n^2. In
     maximum pooling, the element with the greatest mean is taken ([1]_, section 2.3.3).
 
-    All variances are sums of non-negative products. If training prunes whole units, a training step
-    on a CPU is faster after ``torch.set_flush_denormal(True)``.
+    Training that prunes whole units makes many numbers subnormal, which is slow on a CPU. Call
+    ``torch.set_flush_denormal(True)`` before.
 
     References
     ----------
@@ -106,7 +106,7 @@ def moments(
     found = model(Moments(x, variance, steepness=steepness))
     if not isinstance(found, Moments):
         raise TypeError(
-            f"the model returned {type_name(found)} for moments: pass one that returns one tensor"
+            f"the model returned {type_name(found)} for moments: have it return one tensor"
         )
     return found
 
