@@ -109,7 +109,7 @@ class Fit:
 
     @property
     def rms_error(self) -> float:
-        """Root mean square error of -KL on the range, averaged uniformly over ``grid``."""
+        """Root mean square error of -KL on the range, averaged over the variable ``grid``."""
         return self.inside.rms_error
 
     @property

@@ -42,7 +42,7 @@ from logunif_kl.cli import main
         ("fit polynomial --fix-limit", "--fix-limit belongs to sigmoid"),
         ("fit --terms 9", "terms must be between 1 and 5, but 9 was given"),
         ("fit --weight heavy", "there is no weight 'heavy': choose from absolute, relative"),
-        ("fit --formula cobol", "there is no language 'cobol': choose from python"),
+        ("fit --formula cobol", "there is no language 'cobol' to write a formula in"),
         ("fit --formula c --json -", "--formula and --json - would both be printed"),
         ("fit --zero-at 1 --log-c 0", "both given"),
         ("fit --ladder 2 --terms 2", "--ladder makes many fits, but --terms"),
