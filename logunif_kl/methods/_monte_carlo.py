@@ -68,7 +68,7 @@ def monte_carlo(
         `n_samples`.
     rng : numpy.random.Generator, int or None, optional
         A generator, or a seed for `numpy.random.default_rng`. The same seed gives the same result.
-        A generator is advanced.
+        A given generator is advanced.
     scheme : {"plain", "antithetic", "qmc"}, optional
         ``"plain"`` samples z independently, ``"antithetic"`` samples pairs of z and -z (for an even
         `n_samples`), and ``"qmc"`` samples 16 to 31 independently scrambled Sobol sequences. Each

@@ -36,7 +36,7 @@ REPLICATES = 16  # the least number of Sobol sequences; the largest is 31
 #: ``tests/methods/test_monte_carlo.py``.
 LEAST = {"plain": (128, 512), "antithetic": (256, 2048), "qmc": (16 * REPLICATES, None)}
 MOST = 2**32
-_BITS = 52  # the bits of a Sobol point, so few that a point plus half a step is below 1
+_BITS = 52  # the bits of a Sobol point: with 52, a point plus half a step is still below 1
 
 
 def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
@@ -44,8 +44,8 @@ def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
     choice("scheme", scheme, LEAST)
     if scheme == "qmc" and not controlled:
         raise ValueError(
-            "scheme='qmc' was given with variance_reduction=False, where the singularity of the "
-            "logarithm makes its standard error wrong: leave variance_reduction=True"
+            "scheme='qmc' was given with variance_reduction=False, but then the singularity of the "
+            "logarithm makes the standard error wrong: leave variance_reduction=True"
         )
     least = LEAST[scheme][0 if controlled else 1] or 0
     bare = "" if controlled else " without variance reduction"
