@@ -23,7 +23,7 @@ _OWN = {"torch": "torch", "jax": "jax.numpy"}
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The function (xp, x) -> value or slope of a formula, which can be pickled and hashed."""
+    """A picklable and hashable function (xp, x) that returns the value or slope of a formula."""
 
     formula: Formula
     of: str

@@ -1,4 +1,4 @@
-"""`Fit`: a fitted formula with its errors and with the options that it was made with."""
+"""`Fit`: a fitted formula, its errors, and the options of the fit."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Fit:
     level : float
         The objective at the solution: the largest weighted error, or the root mean square error.
     extrema : tuple of Extremum
-        The points where the error of a minimax fit has magnitude ``level``. The errors of a single
-        quantity alternate in sign there (equioscillation).
+        The points where the error of a minimax fit has magnitude ``level``. If ``target`` is not
+        ``"both"``, the error alternates in sign there (equioscillation).
     inside : Errors
         The errors measured over ``log_alpha_range``.
     wide : Errors
@@ -109,7 +109,7 @@ class Fit:
 
     @property
     def rms_error(self) -> float:
-        """Root mean square error of -KL on the range, uniform in the variable ``grid``."""
+        """Root mean square error of -KL on the range, averaged over the variable ``grid``."""
         return self.inside.rms_error
 
     @property
@@ -133,14 +133,14 @@ class Fit:
         log_alpha : array_like or array
             Of any shape, from NumPy, dask, xarray, an array-API namespace, PyTorch or JAX.
         zero_at, log_c : float, optional
-            The constant, as in `logunif_kl.neg_kl`. It adds the same number to the fit and to the
-            exact value, so the error of the fit does not depend on it.
+            The constant, as in `logunif_kl.neg_kl`. The exact value has the same constant, so the
+            error of the fit does not depend on it.
 
         Returns
         -------
         array or scalar
-            Of the shape, floating type and library of `log_alpha`. For PyTorch and JAX, the result
-            can be differentiated.
+            The fitted -KL, with the shape, floating type and library of `log_alpha`. For PyTorch
+            and JAX, the result can be differentiated.
 
         Raises
         ------
@@ -165,8 +165,8 @@ class Fit:
         Parameters
         ----------
         language : {"python", "numpy", "torch", "jax", "c", "latex"}
-            All but ``"latex"`` define a function ``neg_kl(log_alpha)`` that gives the same numbers
-            up to rounding. With ``"python"`` and ``"c"`` it takes one float.
+            All but ``"latex"`` define a function ``neg_kl(log_alpha)`` that agrees with
+            `Fit.neg_kl` up to rounding. For ``"python"`` and ``"c"`` this function takes one float.
         zero_at, log_c : float, optional
             The constant of the written formula, as in `neg_kl`.
 
@@ -276,7 +276,7 @@ class Fit:
         Raises
         ------
         ValueError
-            If the text is not JSON, or does not hold a fit. The message names the wrong field.
+            If the text is not JSON, or does not hold a fit. The message names an invalid field.
 
         Examples
         --------

@@ -22,9 +22,9 @@ MAX_RUNGS = {SIGMOID: MOST[SIGMOID], POLYNOMIAL: 12}
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published formula with the same number of constants, measured over the same range.
+    """A published formula with as many constants as a `Rung`, measured over the rung's range.
 
-    If the additive constant is not fixed, ``max_error`` is for the constant that makes it least.
+    If the paper does not fix the additive constant, ``max_error`` is for the best constant.
     """
 
     name: str
@@ -81,7 +81,7 @@ def ladder(
     norm : {"minimax", "least_squares"}
         The same as for `fit_sigmoid`.
     progress : callable, optional
-        ``progress(steps)`` must yield each of the steps, for example with a progress bar.
+        ``progress(steps)`` must yield each of the steps, and may show a progress bar.
 
     Returns
     -------

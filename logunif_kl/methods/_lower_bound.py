@@ -1,6 +1,6 @@
-"""Kingma's lower bound: drop the term -E log|eps| of -KL, which is not always positive.
+"""Kingma's lower bound: -KL without its term -E log|eps|, which is not positive at every alpha.
 
-The paper states that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". It is true up
+The paper states that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". This holds up
 to alpha* = 2.42124952103683604, where E log|eps| = 0. Above alpha* the formula is larger than -KL.
 """
 

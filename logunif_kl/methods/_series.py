@@ -12,7 +12,7 @@ has no negative term, and d_0 = 0, so a factor u can be taken out:
 Both expectations are means of positive numbers and equal 1 at u = 0, so their relative error is
 small for every u. `_poisson` sums them over the k whose probability is not negligible.
 
-About 19 sqrt(u) values of k have such a probability: 10^218 at log_alpha = -1000. Above u = 2^17
+About 19 sqrt(u) values of k are not negligible: 10^218 at log_alpha = -1000. Above u = 2^17
 (log_alpha = -12.48) an expansion of the same expectation in 1/u replaces the sum. Three terms of
 the expansion give double precision there.
 """
@@ -150,7 +150,7 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u e^{-u} \sum_{k=0}^\infty
               \frac{u^k}{k!} \frac{1}{2k + 1}
 
-    It follows from psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2); see the proof of Eq. 3 in [1]_.
+    To derive it, use psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2); see the proof of Eq. 3 in [1]_.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def enclosure(log_alpha: object, bits: int = 128) -> Any:
         If ``log_alpha`` is not one real number, or ``bits`` is not an int from 1 to 100000.
     ArithmeticError
         If the ball is still too wide at a precision of 65536 + 16 ``bits``. This happens only if
-        log_alpha has more bits than that before its point.
+        log_alpha has more than that many bits before its point.
 
     Examples
     --------

@@ -406,9 +406,9 @@ def test_bad_convention():
 
 
 def test_log_alpha_beyond_the_limit():
-    words = r"^log_alpha must be below 2\*\*4096 in size, because its exponential takes as many "
+    words = r"^log_alpha must be below 2\*\*4096 in size, because its exponential needs more "
     for text in ("1e20000", "-1e250000"):
-        with pytest.raises(OverflowError, match=words + r"bits: for the limit pass math\.inf or"):
+        with pytest.raises(OverflowError, match=words + "than 4096 extra bits: for the limit"):
             reference.neg_kl(text)
         with pytest.raises(OverflowError, match=words):
             reference.neg_kl_complex(text)
