@@ -219,9 +219,9 @@ def neg_kl_normal(
     -------
     array or scalar
         An array of the broadcast shape, and of the type and library of the arguments. The result is
-        the constant at mu = 0 or log_sigma2 = inf, and -inf at infinite mu or log_sigma2 = -inf.
-        It is NaN where these limits meet (mu = 0 with log_sigma2 = -inf, infinite mu with
-        log_sigma2 = inf), and where an argument is NaN.
+        the constant where mu = 0 or log_sigma2 = inf, and -inf where mu = inf, mu = -inf or
+        log_sigma2 = -inf. It is NaN where both would hold, such as for mu = 0 and
+        log_sigma2 = -inf, and where an argument is NaN.
 
     Raises
     ------

@@ -98,8 +98,8 @@ def quadrature(
     Raises
     ------
     TypeError, ValueError, OverflowError
-        The same as for `series`. Also raised if `rule` is unknown, `n` is not an int in its range,
-        or `dps` is given with `n`, ``return_error=True`` or a rule other than tanh-sinh.
+        The same as for `series`, or if `rule` is unknown or `n` is not an int in its range. With
+        `dps`, also if `n`, ``return_error=True`` or a rule other than tanh-sinh is given.
 
     Notes
     -----

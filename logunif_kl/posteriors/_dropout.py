@@ -1,4 +1,4 @@
-"""Dropout posteriors of w = theta eps: the distribution of noise, multiplied by a weight."""
+"""Dropout posteriors: the distribution of w = theta eps for a number theta and noise eps."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
  *
  * A mean below 2^-29 in magnitude is written as x 2^p, with |x| in [2^-30, 2^-29). F(u) = u for the
  * mean and for x, so the results for the mean are powers of 2 times the results for x. The results
- * for x are normal numbers even times a factor from 2^-32 to 2^32. */
+ * for x remain normal numbers if a factor from 2^-32 to 2^32 multiplies them. */
 
 #define TINY_MU POWER_OF_2(-29)
 #define TINY_PLACE (-30)
