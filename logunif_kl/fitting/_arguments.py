@@ -58,7 +58,7 @@ def alpha_range(given: Any) -> tuple[float, float]:
         what = "crosses 0" if high > 0.0 else "is negative"
         raise ValueError(
             f"alpha_range must hold alpha = sigma^2/mu^2 >= 0, but ({low:g}, {high:g}) was given, "
-            f"which {what}: begin it at 0 or above, or pass exponentials instead of logarithms"
+            f"which {what}: begin it at 0 or above, and pass alpha, not log alpha"
         )
     if not low < high:
         raise ValueError(

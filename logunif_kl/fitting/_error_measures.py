@@ -34,7 +34,7 @@ class Errors:
         The log alpha of `max_error`, or +-inf if the error is largest in that limit.
     rms_error : float
         Root mean square error of -KL, averaged uniformly over the variable that the option ``grid``
-        names. If an end of the range is infinite, only its part within [-10, 10] counts.
+        names. If an end is infinite, only the part of the range within [-10, 10] counts.
     max_grad_error : float
         Worst relative error of d(-KL)/d log alpha.
     max_grad_error_at : float

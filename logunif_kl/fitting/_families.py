@@ -163,5 +163,5 @@ class SigmoidFamily:
 
 
 def sigmoid(z: Array) -> Array:
-    """Compute 1/(1 + exp(-z)) to relative accuracy for every z."""
+    """Compute 1/(1 + exp(-z)) with a small relative error for every z."""
     return np.asarray(np.exp(-np.logaddexp(0.0, -z)))

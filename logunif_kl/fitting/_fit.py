@@ -21,7 +21,7 @@ from ._tables import text
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted formula for -KL, which `fit_polynomial` or `fit_sigmoid` returns.
+    """A fitted formula for -KL, returned by `fit_polynomial` and `fit_sigmoid`.
 
     A `Fit` is immutable, comparable and hashable. An invalid field raises `ValueError`.
     With x = log alpha the formula is, for ``zero_at=inf``::
@@ -36,8 +36,8 @@ class Fit:
     coefficients : tuple of float
         (c1, ..., cn), or (k1, k2, k3) of each term in turn.
     constant : float
-        The constant of a polynomial for ``zero_at=inf``. For sigmoids it is 0, because they vanish
-        as alpha -> inf.
+        The constant of a polynomial for ``zero_at=inf``. For sigmoids it is 0, because the
+        formula above vanishes as alpha -> inf.
     log_alpha_range : tuple of float
         The range of the fit.
     norm, target, grid : str

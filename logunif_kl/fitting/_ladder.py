@@ -75,7 +75,7 @@ def ladder(
     Parameters
     ----------
     max_terms : int, default 3
-        The last number of terms: at most 5 sigmoids, or degree 12.
+        The largest number of terms: at most 5 sigmoids, or degree 12.
     family : {"sigmoid", "polynomial"}
         Sums of sigmoids for every alpha, or polynomials over alpha in [0.05, 1].
     norm : {"minimax", "least_squares"}

@@ -19,7 +19,7 @@ LEVELLED = 1e-5  # extrema within this fraction of the largest extremum count as
 
 
 def _rounding(formula: Formula) -> float:
-    """Estimate how much rounding the coefficients changes the value."""
+    """Estimate the error of the value that comes from rounding the coefficients."""
     return float(np.finfo(np.float64).eps * sum(abs(c) for c in formula.coefficients))
 
 

@@ -44,7 +44,7 @@ def fit_polynomial(
     ----------
     degree : int, default 3
         n, from 1 to 60. Terms of a high degree nearly cancel. If rounding the coefficients raises
-        the error by more than 1 %, a ValueError is raised (over [0.05, 1], from degree 20 or so).
+        the error by more than 1 % (over [0.05, 1] from about degree 20), a ValueError is raised.
     alpha_range : pair of float, default (0.05, 1)
         The range of alpha = sigma^2/mu^2, which may begin at 0 and must be finite.
     norm : {"minimax", "least_squares"}
@@ -57,9 +57,9 @@ def fit_polynomial(
         as alpha -> 0.
     weight : {None, "absolute", "relative"} or callable
         With None, the error of -KL is absolute and the error of its gradient relative. With
-        ``"absolute"`` both are absolute, and with ``"relative"`` both are relative (to -KL for
-        ``zero_at=inf``, and to its gradient). A callable takes an array of log alpha and returns
-        positive factors, which multiply the errors that None uses.
+        ``"absolute"`` both are absolute. With ``"relative"`` both are relative, where -KL is taken
+        for ``zero_at=inf``. A callable takes an array of log alpha and returns positive factors,
+        which multiply the errors that None uses.
     target : {"value", "gradient", "both"}
         What to minimise: the error of -KL, the error of its derivative in log alpha, or the larger
         of the two (for least squares, the sum of their squares). The gradient does not determine a

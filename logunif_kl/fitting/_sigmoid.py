@@ -68,8 +68,8 @@ def fit_sigmoid(
 
     Notes
     -----
-    The best single sigmoid, with constants near (0.63021, 1.86874, 1.49788), has a worst error of
-    4.97e-3, at four extrema of alternating sign, which prove a local optimum. The published
+    The best single sigmoid has constants near (0.63021, 1.86874, 1.49788) and a worst error of
+    4.97e-3. Four extrema of alternating sign prove that it is a local optimum. The published
     constants have a worst error of 9.37e-3. With several terms, a better fit than the one found may
     exist. The search excludes sum |k1| > 4, because terms that nearly cancel lose digits.
 
@@ -125,7 +125,7 @@ def _amplitude(problem: Problem, p: Array) -> float:
 
 
 def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> list[Array]:
-    """Return least-squares solutions. For minimax with several terms, add starting points."""
+    """Return least-squares solutions and, for minimax with several terms, starting points."""
     family = problem.family
     assert isinstance(family, SigmoidFamily)
     count = 1 if family.terms == 1 else 4 + 2 * family.terms

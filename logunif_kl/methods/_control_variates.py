@@ -17,7 +17,7 @@ and E log|z| = -(gamma + log 2)/2. These control variates are subtracted from lo
   coefficients of these polynomials and of log|z| - h_0. The coefficients depend on r but not on the
   sample, so the estimate is unbiased and its standard error is the usual one.
 - For r > 6, the Taylor polynomial of degree 4 of log|1 + z/r| replaces all these control variates.
-  Its mean is -1/(2 r^2) - 3/(4 r^4). There the probability that z is near -r is below 1e-8.
+  Its mean is -1/(2 r^2) - 3/(4 r^4). For such r, z is near -r with a probability below 1e-8.
 
 The remainder after this subtraction is averaged over z ~ N(0, 4), with the weight 2 exp(-3 z^2/8):
 the density of N(0, 1) divided by that of N(0, 4). Sampling N(0, 4) raises the variance a little
@@ -173,7 +173,7 @@ def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray
 
 
 def _far(t: np.ndarray, controlled: bool) -> np.ndarray:
-    """Return log|1 + t| to relative precision, minus its Taylor polynomial if `controlled`."""
+    """Return log|1 + t|, accurate even near t = 0, minus its Taylor polynomial if `controlled`."""
     # `np.where` computes both logarithms everywhere, so clip t to avoid log1p's singularity at -1
     out = np.where(t > -0.5, np.log1p(np.maximum(t, -0.5)), _log(1.0 + t))
     if controlled:

@@ -24,7 +24,7 @@ HORIZON = 40.0
 # At an infinite end, errors that differ by less than this differ by rounding only.
 _AT_ITS_LIMIT = 4.0 * HORIZON * np.finfo(np.float64).eps
 _INVERSE_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-_SECTIONS = 42  # golden sections leave 2e-9 of a bracket, so the maximum is off by about (2e-9)^2
+_SECTIONS = 42  # these leave 2e-9 of a bracket, and the error of a maximum is about (2e-9)^2
 _FLAT = 1e-11  # a relative gain below this counts as rounding
 
 
@@ -35,10 +35,10 @@ class Extremum:
     Attributes
     ----------
     log_alpha : float
-        The point. If the error only tends to this extremum as log alpha -> +-inf, it is +-inf in a
-        `Measurement`, and above 12 in magnitude in the ``extrema`` of a `logunif_kl.fitting.Fit`.
+        The point. For an extremum in the limit log alpha -> +-inf, the point is +-inf in a
+        `Measurement`, and a number beyond +-12 in a `logunif_kl.fitting.Fit`.
     error : float
-        Signed error, approximate minus exact, times the weight if a `Fit` was made with one.
+        Signed error, approximate minus exact, multiplied by the weight of the `Fit`, if any.
     quantity : str
         Whether the error is of the ``"value"`` or of the ``"gradient"``.
     """
@@ -95,7 +95,7 @@ def least_and_greatest(
 def _refined(
     error: Error, grid: Array, values: Array, at: Array, size: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
-    """Move each chosen grid point to the largest size(error) between its two neighbours.
+    """Move each chosen grid point to where size(error) is largest between its neighbours.
 
     All brackets are searched at once, by golden sections. (SciPy's `minimize_scalar` searches one
     at a time, and its vectorised `elementwise.find_minimum` needs SciPy 1.15.)

@@ -5,9 +5,9 @@ eps ~ N(1, alpha), and added 1/2 log alpha from the entropy. The three coefficie
 of a least-squares fit on alpha in [0.05, 1] with a free constant. (The constant was not published.)
 Their Figure 2 shows nearly this range, as dropout rates from 0.05 to 0.5.
 
-The paper states that the curves are indistinguishable in Figure 2, and that the approximation
-becomes exact as alpha -> 0. No constant makes both statements true. With the constant that is exact
-as alpha -> 0, the cubic is 0.028 to 0.040 too high in the figure.
+The paper states that the cubic and the exact curve are indistinguishable in Figure 2, and that the
+cubic becomes exact as alpha -> 0. No constant makes both statements true. If the constant makes the
+cubic exact as alpha -> 0, the cubic is 0.028 to 0.040 too high in the figure.
 """
 
 from __future__ import annotations

@@ -100,11 +100,11 @@ def monte_carlo(
     -----
     With 1,024 samples, or 4,096 without variance reduction, the interval ``estimate +- 1.96
     standard_error`` covers the exact value for 93 to 97 % of 1,000 seeds, for every scheme and log
-    alpha from -8 to 8. To reach this, the standard error includes Student's factor t/1.96, which is
-    1.09 to 1.04 for the 16 to 31 averages of ``"qmc"`` and 1.002 for 1,024 samples. With any
-    allowed `n_samples`, three standard errors cover the exact value for 99 % of seeds. Errors at
-    different log alpha are not independent. Below log alpha = -11 the rounding of double precision,
-    about 1e-15, dominates the standard error.
+    alpha from -8 to 8. For this coverage, the standard error includes Student's factor t/1.96: 1.09
+    to 1.04 for the 16 to 31 averages of ``"qmc"``, and 1.002 for 1,024 samples. With any allowed
+    `n_samples`, three standard errors cover the exact value for 99 % of seeds. Errors at different
+    log alpha are not independent. Below log alpha = -11 the standard error is mostly the rounding
+    error of double precision, about 1e-15.
 
     Compared with equally many samples without variance reduction, ``"plain"`` divides the variance
     by 68 at log alpha = -1, 180 at 2, 6e3 at -2.5 and 2e13 at -8, and ``"qmc"`` with 65,536 samples

@@ -104,10 +104,10 @@ def quadrature(
     Notes
     -----
     The worst error relative to max(1, abs(-KL)), for every log alpha, is 1.2e-15 for
-    ``"tanh_sinh"`` and 1.0e-15 for ``"gauss_legendre"``. With the default constant both errors are
-    relative to -KL itself as alpha -> inf. The error of ``"gauss_hermite"`` has no bound, because
-    its sum is infinite where r is a node. Its root mean square over log alpha in [-10, 10] is 0.12
-    with 32 nodes and 0.07 with 100, and it does not vanish as alpha -> inf.
+    ``"tanh_sinh"`` and 1.0e-15 for ``"gauss_legendre"``. As alpha -> inf, with the default
+    constant, these bounds also hold relative to -KL itself. The error of ``"gauss_hermite"``
+    has no bound, because the sum is infinite where r is a node. Its root mean square over log alpha
+    in [-10, 10] is 0.12 with 32 nodes and 0.07 with 100. The error does not vanish as alpha -> inf.
 
     The error estimate is the difference from tanh-sinh with 320 nodes, plus a bound on the rounding
     errors.

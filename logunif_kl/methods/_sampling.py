@@ -9,8 +9,8 @@ standard error of their average:
 
 The spread of few units is uncertain, so the standard error is multiplied by Student's factor for
 the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. This factor suffices for
-normal values, but units are skewed, most of all in pairs and without control variates. With fewer
-samples than in `LEAST`, three standard errors miss the exact value for more than 1 % of seeds.
+normally distributed units. Ours are skewed, most of all if antithetic or without control variates.
+Below `LEAST` samples, three standard errors miss the exact value for more than 1 % of seeds.
 
 Every element of log alpha uses the same z (common random numbers), so the difference of two
 elements' estimates has a far smaller error than either estimate.

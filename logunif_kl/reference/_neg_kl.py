@@ -274,7 +274,7 @@ def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
 
 
 def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | None]:
-    """Return (alpha, log_c), with None for one not given. If both are None, the constant is 0."""
+    """Return (zero_at, log_c), with None for the one not given, or (None, None) for zero_at=inf."""
     a = read(zero_at, "zero_at")
     rough = a(53)
     if log_c is not None:

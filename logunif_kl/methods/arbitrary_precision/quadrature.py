@@ -19,7 +19,7 @@ from .precision import Raw
 # factors, and the bracket in `small` cancels.
 _GUARD = 56
 _COARSEST, _FINEST = 4, 14  # log2 of the number of steps per unit of tau
-_IN_TURN = 3  # stop after this number of terms below the last bit
+_IN_TURN = 3  # stop after this number of successive terms below the last bit
 #: The most decimal digits. Each digit needs about 14 nodes with four exponentials, so the time
 #: grows with the cube of the number of digits.
 MAX_DPS = 1000
@@ -78,9 +78,9 @@ def gap(u: Raw, wp: int) -> Raw:
 def _integral(f: Integrand, wp: int, size: Real) -> Real:
     """Integrate f over [0, 1] to within 2**-(wp + 8) times the larger of the result and `size`.
 
-    f may be singular at 0 and 1. The error bound for step h is exp(-2 pi d/h) M(d), with M >= 1,
-    for the best strip |Im tau| < d. The bound for h/2 is at most the square of the bound for h. So
-    the last sum is accurate if it agrees with the one before to over half of the bits.
+    f may be singular at 0 and 1. For step h the error is at most exp(-2 pi d/h) M(d), where M >= 1
+    grows with f in the strip |Im tau| < d. The bound for h/2 is at most the square of that for h,
+    so a sum is accurate if it agrees with the previous sum to more than half of the bits.
     """
     mp, full = _MP, _MP.prec
     total, before = mp.zero, None
