@@ -1,4 +1,4 @@
-"""The exact -KL for JAX, differentiable any number of times in either mode.
+"""The exact -KL for JAX, differentiable any number of times in forward and reverse mode.
 
 If `logunif_kl.neg_kl` or another function of the package gets a JAX array or tracer, it calls the
 function of the same name in this module. Each differentiation rule calls the function for the next
@@ -17,8 +17,8 @@ does not accept a NumPy array together with a JAX array.) Without
 ``jax_enable_x64`` float64 becomes float32, as everywhere in JAX. float16 and bfloat16 are computed
 in float32 and rounded at the end.
 
-On the CPU, XLA flushes subnormal numbers to zero: results below 1.2e-38 in float32 and 2.3e-308 in
-float64 are 0, and smaller arguments count as 0. XLA also fuses some multiplications with additions,
+On the CPU, XLA flushes subnormal numbers to zero, in arguments and in results: magnitudes below
+1.2e-38 in float32 and 2.3e-308 in float64. XLA also fuses some multiplications with additions,
 which makes the float64 functions slightly less accurate. Values and first derivatives
 stay within 4 units in the last place; the last bit can depend on the program around the function.
 
@@ -28,7 +28,7 @@ not flush subnormal numbers. On other platforms, in exported programs, and for a
 divides among devices, XLA compiles plain operations instead. Results on one device and on several
 can therefore differ by 3 units in the last place. `logunif_kl.show_config` shows whether the
 kernels can be called. `jax.experimental.serialize_executable` can store a program that calls them.
-Before you load that program in a new process, compile a call of the kernels to register them.
+A new process must register the kernels before it loads that program: compile any call of them.
 """
 
 try:

@@ -28,8 +28,8 @@ def neg_kl(
     Parameters
     ----------
     log_alpha : array_like
-        An array or tracer of JAX or a NumPy array, of float16, bfloat16, float32 or float64, or a
-        number. Integers are promoted as by `jax.numpy.exp`; weak types remain weak.
+        A number, or a JAX array, tracer or NumPy array of float16, bfloat16, float32 or float64.
+        Integers are promoted as by `jax.numpy.exp`; weak types remain weak.
     zero_at, log_c, reduction
         See `logunif_kl.neg_kl`.
 
@@ -41,8 +41,8 @@ def neg_kl(
     Raises
     ------
     TypeError
-        If `log_alpha` does not hold real numbers of at most 64 bits (complex, boolean, ...), or if
-        the functions of `jax.numpy` do not take it.
+        If the functions of `jax.numpy` do not take `log_alpha`, or if it does not hold real numbers
+        of at most 64 bits: for example, if it is complex or boolean.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def neg_kl(
 def neg_kl_grad(log_alpha: Any) -> Any:
     """Compute the derivative of -KL in log_alpha, as `logunif_kl.neg_kl_grad` does.
 
-    Each element of the result is the derivative that `jax.grad` takes of `neg_kl`. Arguments are as
+    Each element of the result equals `jax.grad` of `neg_kl` at that element. Arguments are as
     for `neg_kl`, of any shape. The result can be differentiated any number of times.
 
     Examples

@@ -59,7 +59,7 @@ def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Arra
 
 
 def converted(arithmetic: Callable[..., Any], **given: Any) -> Array:
-    """Compute ``arithmetic(jax.numpy, ...)``, one of the conversions in `logunif_kl.log_alpha`."""
+    """Compute a conversion of `logunif_kl.log_alpha`, which calls the functions of `jax.numpy`."""
     return evaluate(partial(arithmetic, jnp), **given)
 
 

@@ -9,7 +9,7 @@ The primitives multiply their results by a sign, because XLA cannot fuse a negat
 call. A separate negation would make the gradient of the KL of 1e6 weights 10 % slower.
 
 The kernels are registered with XLA when a program first calls one. XLA may refuse kernels that were
-built for another interface. Registered at the import, such kernels would make JAX unusable.
+built for another interface. Registering such kernels at the import would make JAX unusable.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _of_log_alpha(xp: Any, x: Array) -> tuple[Array, Array]:
 
 
 class _Kernel(NamedTuple):
-    """A kernel computes the part ``[of]`` of the tuple that ``arithmetic`` returns."""
+    """A kernel, which computes the slice ``of`` of the tuple that ``arithmetic`` returns."""
 
     arithmetic: Callable[..., tuple[Array, ...]]
     of: slice
@@ -192,7 +192,7 @@ def _primitive(name: str) -> Any:
         try:
             if _suits(context):
                 found = _internals.call(context, _target(name), *operands, sign=np.float32(sign))
-        # Another version of JAX may have other attributes of the context.
+        # The context may have other attributes in another version of JAX.
         except (AttributeError, TypeError) as error:
             _refuse(f"JAX {jax.__version__} lacks what a call needs: {error}")
         _lowered["XLA" if found is None else "C"] += 1

@@ -62,12 +62,12 @@ def of_parameters(kl: Callable[..., Any], *parameters: str) -> Divergence:
 
 
 def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callable[..., Any]:
-    """Make the function to register as the KL between the types of a posterior and a prior.
+    """Make the function to register as KL from a type of posterior to a type of prior.
 
-    `divergence` takes a posterior and a prior of one weight, whose class is `kind`. The registered
+    `divergence` takes a posterior and a prior of one weight, an instance of `kind`. The registered
     function also takes a prior of vectors that holds a prior of one weight in the attribute `base`.
-    If `base` holds another prior, it raises NotImplementedError with the message `pair`, which has
-    a field for each of the two types.
+    If `base` holds another distribution, the function raises NotImplementedError with the message
+    `pair`, which has a field for the name of each of the two types.
     """
 
     def of(p: Any, q: Any, name: str | None = None) -> Any:
@@ -83,8 +83,8 @@ def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callabl
 def wrappers(kl: Divergence, base: str, mask: str) -> tuple[Divergence, Divergence, Divergence]:
     """Make the divergences of independent, masked and expanded posteriors.
 
-    `kl` is the library's divergence. `base` and `mask` are the names of the attributes that hold
-    the wrapped distribution and its mask.
+    `kl` is ``kl_divergence`` of NumPyro or TFP. `base` and `mask` are the names of the attributes
+    that hold the wrapped distribution and its mask.
     """
 
     def independent(p: Any, q: Any) -> Any:

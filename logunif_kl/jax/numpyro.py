@@ -66,20 +66,20 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
 
     With gamma = 0.5772... and J(a) = a + log Gamma(a) - a psi(a), KL is
 
-    - for ``LogNormal(loc, scale)`` -1/2 log(2 pi e) - log scale - log C;
-    - for ``Laplace(loc, scale)`` L(r) - 1 - log 2 - log C, where r = ``|loc|/scale`` and
-      L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, which is -gamma at r = 0. The second derivative in
+    - for ``LogNormal(loc, scale)``: -1/2 log(2 pi e) - log scale - log C;
+    - for ``Laplace(loc, scale)``: L(r) - 1 - log 2 - log C, where r = ``|loc|/scale``,
+      L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, and L(0) = -gamma. The second derivative in
       ``loc`` is infinite at ``loc = 0``;
-    - for ``Cauchy(loc, scale)`` 1/2 log(1 + loc^2/scale^2) - log(4 pi) - log C;
-    - for ``Uniform(low, high)`` (high log|high| - low log|low|)/(high - low) - 1
+    - for ``Cauchy(loc, scale)``: 1/2 log(1 + loc^2/scale^2) - log(4 pi) - log C;
+    - for ``Uniform(low, high)``: (high log|high| - low log|low|)/(high - low) - 1
       - log(high - low) - log C. The derivative in one end is infinite if that end is 0;
-    - for ``StudentT(df, 0, scale)`` J((df + 1)/2) - J(df/2) - J(1/2) - log C. Derivatives in
-      ``loc`` are exact up to the third order. For another ``loc`` KL has no closed form: it raises
-      NotImplementedError, or gives NaN if ``loc`` is traced;
-    - for ``Gamma(concentration, rate)`` -J(concentration) - log C;
-    - for ``HalfNormal(scale)`` KL of ``Normal(0, scale)`` plus log 2;
-    - for ``Exponential(rate)`` -1 - gamma - log C;
-    - for ``MultivariateNormal`` and ``LowRankMultivariateNormal`` with the covariance S the sum of
+    - for ``StudentT(df, 0, scale)``: J((df + 1)/2) - J(df/2) - J(1/2) - log C. Derivatives in
+      ``loc`` are exact up to the third order. KL has no closed form for another ``loc``: then
+      ``kl_divergence`` raises NotImplementedError, or returns NaN if ``loc`` is traced;
+    - for ``Gamma(concentration, rate)``: -J(concentration) - log C;
+    - for ``HalfNormal(scale)``: KL of ``Normal(0, scale)`` plus log 2;
+    - for ``Exponential(rate)``: -1 - gamma - log C;
+    - for ``MultivariateNormal`` and ``LowRankMultivariateNormal`` with the covariance S: the sum of
       KL of ``Normal(loc[i], sqrt(S[i, i]))`` plus (sum(log S[i, i]) - log det S)/2, because the
       entropy of the posterior is 1/2 log det(2 pi e S).
 

@@ -75,7 +75,7 @@ _namespace = SimpleNamespace(
 
 
 def converted(arithmetic: Callable[..., Any], **given: Any) -> Tensor:
-    """Compute ``arithmetic(namespace, ...)``, one of the conversions in `logunif_kl.log_alpha`."""
+    """Compute a conversion of `logunif_kl.log_alpha`, which calls the functions of `_namespace`."""
     return evaluate(partial(arithmetic, _namespace), **given)
 
 

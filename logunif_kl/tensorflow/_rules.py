@@ -89,7 +89,7 @@ class Namespace:
 
     @staticmethod
     def full_like(like: Tensor, value: float) -> Tensor:
-        """Make a scalar of the dtype of `like`, because broadcasting a scalar needs less memory."""
+        """Make a scalar of the dtype of `like`, because a tensor of its shape needs more memory."""
         return tf.constant(value, like.dtype)
 
 
@@ -147,8 +147,8 @@ def neg_kl_normal_derivative(
 def _cut(x: Tensor) -> Tensor:
     """Keep TensorFlow from differentiating the arithmetic.
 
-    In a graph, `tf.autodiff.ForwardAccumulator` ignores custom gradients. With `tf.stop_gradient`
-    it would return zeros, so `PreventGradient` makes it raise an error.
+    In a graph, `tf.autodiff.ForwardAccumulator` ignores custom gradients. After `tf.stop_gradient`
+    the accumulator would return zeros. After `PreventGradient` it raises an error.
     """
     if tf.executing_eagerly():
         return tf.stop_gradient(x)

@@ -125,8 +125,8 @@ def neg_kl_normal(
     Raises
     ------
     TypeError
-        As for `neg_kl`. Also if neither argument is a tensor, if a tensor is given with a list or
-        an array of another library, or if a DTensor is given with a plain tensor.
+        As for `neg_kl`. Also if neither argument is a tensor, if a DTensor and a plain tensor are
+        given together, or if a tensor is given with a list or with another library's array.
     RuntimeError
         If the tensors are on different devices (a 0-d CPU tensor works with any device), or
         if their shapes do not broadcast.

@@ -78,7 +78,7 @@ class CpuFloat32(Cpu):
 
 
 def _expanded(factor: Tensor, like: Tensor) -> Tensor:
-    """Expand a 0-d factor, or one number expanded to the same size, to the shape of `like`."""
+    """Expand one number, 0-d or already expanded to as many elements, to the shape of `like`."""
     look_at(factor)
     if factor.ndim and factor.numel() != like.numel():
         raise ValueError(

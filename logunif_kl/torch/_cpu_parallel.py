@@ -150,7 +150,7 @@ def _job(
 def _half_job(
     ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...], adding: bool
 ) -> Callable[[int, int], list[float]]:
-    """Make a function like that of `_job` for half types, and convert them block by block."""
+    """Make a function as `_job` does, which converts half types to float32 block by block."""
     flat_inputs = [x.reshape(-1) for x in inputs]
     flat_outs = [None if out is None else out.view(-1) for out in outs]
     inference = torch.is_inference_mode_enabled()

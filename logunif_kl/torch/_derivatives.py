@@ -26,7 +26,7 @@ Tensor = torch.Tensor
 # Item i is how often the function is differentiated in the i-th tensor.
 Orders = tuple[Any, ...]
 Row = Sequence[Tensor | None]
-# `_negative` checks whether a gradient of more elements is one expanded number.
+# If a gradient has more elements than this, `_negative` checks if it is one expanded number.
 _MANY = 4096
 
 
@@ -218,7 +218,7 @@ eager = direct_apply(_Eager)
 def may_be_differentiated(grad: Tensor) -> bool:
     """Whether the derivatives that a backward computes must be differentiable.
 
-    Also for batched gradients (`is_grads_batched`), because these bypass differentiation rules.
+    True also for batched gradients (`is_grads_batched`), which bypass differentiation rules.
     """
     return torch.is_grad_enabled() or transformed() or legacy_batched(grad)
 

@@ -36,15 +36,15 @@ class ImproperLogUniform(Distribution):
     """The improper prior p(w) = C/|w| on the whole real line.
 
     Its integral is not finite, so it cannot be sampled and has no moments, but it has a `log_prob`.
-    `torch.distributions.kl_divergence` computes the divergence to this prior from the following
-    distributions. Every divergence can be differentiated any number of times:
+    Every divergence to this prior can be differentiated any number of times.
+    `torch.distributions.kl_divergence` computes the divergence from the following distributions:
 
     - ``Normal(loc, scale)``: `logunif_kl.torch.kl_normal` of ``loc`` and ``2 log(scale)``, [1]_
       Eq. 1, exact at ``loc = 0``;
     - ``LogNormal(loc, scale)``: log w is Gaussian, so that -KL = 1/2 log(2 pi e scale^2) + log C
       for every ``loc``;
-    - ``Laplace(loc, scale)``: KL = L(r) - 1 - log 2 - log C with r = ``|loc|/scale`` and
-      L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, which is -gamma = -0.577... at r = 0. The second
+    - ``Laplace(loc, scale)``: KL = L(r) - 1 - log 2 - log C with r = ``|loc|/scale``,
+      L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, and L(0) = -gamma = -0.577... The second
       derivative of KL in ``loc`` is infinite at ``loc = 0``;
     - ``Cauchy(loc, scale)``: KL = 1/2 log(1 + loc^2/scale^2) - log(4 pi) - log C;
     - ``Uniform(low, high)``: KL = (high log|high| - low log|low|)/(high - low) - 1
@@ -60,9 +60,9 @@ class ImproperLogUniform(Distribution):
       KL of ``Normal(loc[i], sqrt(S[i, i]))`` plus (sum(log S[i, i]) - log det S)/2, because the
       entropy is 1/2 log det(2 pi e S). The prior may be the same as for an ``Independent``.
 
-    For ``Laplace`` and the entries below it, the worst error found in KL is 2.0 eps of the type,
-    relative to the larger of KL and 1, or for ``StudentT`` relative to KL minus KL of a Gaussian.
-    The worst error found in a first derivative is 3.7 eps, relative to the derivative.
+    From ``Laplace`` to ``Exponential``, the worst error found in a first derivative is 3.7 eps of
+    the type, relative to the derivative. The worst error found in KL is 2.0 eps, relative to the
+    larger of ``|KL|`` and 1, and for ``StudentT`` relative to KL minus KL of a Gaussian.
 
     KL is defined up to an additive constant, and can be negative for some values of the constant.
 

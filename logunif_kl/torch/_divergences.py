@@ -63,7 +63,7 @@ def student(p: Any) -> Found:
             "KL of StudentT has no closed form where loc is not 0: use "
             "logunif_kl.neg_kl_posterior of scipy.stats.t, or samples of log_prob"
         )
-    # x^2/2 is 0 where loc = 0. It gives KL its second derivative in loc, 1/scale^2 for every df.
+    # x^2/2, which is 0 at loc = 0, gives KL its second derivative in loc: 1/scale^2 for every df.
     x = loc / scale
     result = 0.5 * (x * x) - _analytic("student", df)
     return (
@@ -122,7 +122,7 @@ def _traced(x: Tensor) -> bool:
 @in_graphs
 @exportable
 def _posterior(name: str, a: Tensor, b: Tensor, i: int = 0, j: int = 0) -> Tensor:
-    """Compute the named function at a and b or, for "laplace", its derivative of orders i and j."""
+    """Compute the named function; differentiate "laplace" i times in a and j times in b."""
     return _family(name)((i, j), a, b)
 
 

@@ -1,6 +1,6 @@
 """The sum of -KL over the tensors of a whole model, in one autograd node.
 
-A call of `neg_kl` and its backward each have an overhead of the time that a kernel takes for a
+The overhead of each call of `neg_kl`, and of each backward, is as long as a kernel takes for a
 thousand weights. Concatenating the tensors would copy them and their gradients. Instead, one
 autograd Function runs a kernel on each tensor, and saves only the tensors.
 """
@@ -52,7 +52,7 @@ def _one(arguments: tuple[Tensor, ...], count: int) -> Tensor:
 
 
 def _split(shapes: Any, tensors: Sequence[Any]) -> list[tuple[tuple[Any, ...], int]]:
-    """Split a sequence with one item for each tensor into a tuple and a count for each term."""
+    """Return a tuple of items and a count for each term. `tensors` has one item for each tensor."""
     remaining = iter(tensors)
     return [(tuple(next(remaining) for _ in range(number)), count) for number, count in shapes]
 

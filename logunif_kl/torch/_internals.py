@@ -206,7 +206,7 @@ def called_by_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
 def in_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let torch.compile put calls of the function into its graph, without tracing into it.
 
-    `torch.compiler.allow_in_graph` imports the compiler, so call it only while the compiler traces.
+    `torch.compiler.allow_in_graph` imports the compiler, so wait until the compiler traces a call.
     """
 
     @called_by_compiler

@@ -35,9 +35,9 @@ _LEAST = 32_000
 
 
 def takes(*tensors: Tensor) -> bool:
-    """Whether the operators can compute these tensors: mu and log_sigma2, or log_alpha, come last.
+    """Whether the operators take these tensors. Last come mu and log_sigma2, or only log_alpha.
 
-    The operators compute plain float32 CPU tensors while AOTAutograd traces a differentiation rule
+    The operators take plain float32 CPU tensors while AOTAutograd traces a differentiation rule
     under `torch.compile`. `torch.export` gets torch's own operations, which run anywhere.
     """
     if not being_compiled(*tensors):

@@ -35,7 +35,7 @@ class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMix
     masked or expanded, `pyro.infer.TraceMeanField_ELBO` uses the exact divergence, which is 0 where
     the guide is masked. Other ELBO estimators use samples of ``log_prob``. The prior cannot be
     sampled, so the guide must sample "w", as in ``pyro.sample("w", dist.Normal(loc, scale))``.
-    Autoguides use delta distributions, which have no exact divergence, and need
+    Autoguides use delta distributions, which have no exact divergence. Autoguides also need
     ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. MCMC needs initial values:
     ``pyro.infer.NUTS(model, max_plate_nesting=0, init_strategy=init_to_value(values={...}))``.
 
