@@ -1,0 +1,101 @@
+"""Bind the graph of the float32 kernels to the compiled ones, and try the bounds."""
+
+from collections.abc import Collection
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from validation.accuracy.proved import FLOAT32_CLAIMS
+from validation.accuracy.truth import truth
+from validation.accuracy.ulp import error
+
+from .bounds import Bound
+from .check import BATCH, OF_TRUTH, Ladder
+from .exhaustive import run
+from .float32 import NAMES, in_domain, prove
+from .graph import Graph, trace
+from .steps_float32 import take_apart
+
+BOX = {True: (-45, 19, 20), False: (-34, 30, 14)}
+"""With FMA or without: log2 of the least |mu| and of its bound, and the bound of |log sigma^2|."""
+
+
+def arguments(fused: bool, rng: np.random.Generator) -> list[tuple[Any, Any]]:
+    """Random (mu, log sigma^2) of the domain: where the KL varies, in the box, and anywhere."""
+    low, high, largest = BOX[fused]
+    found = []
+    for sizes, of_u in (((-10, 10), (-6, 8)), ((low, high), None), ((-126, 122), (-122, 83))):
+        size = rng.uniform(*sizes, BATCH)
+        log_sigma2 = rng.uniform(-largest, largest, BATCH)
+        if of_u:
+            log_sigma2 = (2 * size - 1 - rng.uniform(*of_u, BATCH)) * np.log(2)
+        mu = np.exp2(size) * rng.choice([-1.0, 1.0], BATCH)
+        pair = mu.astype(np.float32), log_sigma2.astype(np.float32)
+        chosen = in_domain(fused, *pair)
+        found.append((pair[0][chosen], pair[1][chosen]))
+    return found
+
+
+def graph_of(fused: bool) -> Graph:
+    return trace(fused, name="symbols_float32.cpp")
+
+
+def differing(graph: Graph) -> tuple[int, int]:
+    """How many results of this process's kernel differ from the graph's in a bit, of how many."""
+    kernels = import_module("logunif_kl._numpy._float32")
+    found = tried = 0
+    for mu, log_sigma2 in arguments(graph.fused, np.random.default_rng(1)):
+        got = kernels.value(mu, log_sigma2), *kernels.gradient(np.float32(1), mu, log_sigma2)
+        for name, of_kernel in zip(NAMES, got, strict=True):
+            want = run(graph, graph.label(name), mu, log_sigma2)
+            found += int((of_kernel.view(np.uint32) != want.view(np.uint32)).sum())
+            tried += len(mu)
+    return found, tried
+
+
+def largest_share(graph: Graph, name: str, bound: Bound, count: int) -> tuple[float, float]:
+    """Over random arguments, the largest error, and the largest share of the bound of its piece."""
+    ladder, worst, share = Ladder(bound), 0.0, 0.0
+    rng, u = np.random.default_rng(2), take_apart(graph, name).u
+    for _ in range(max(count // (3 * BATCH), 1)):
+        for pair in arguments(graph.fused, rng):
+            exact = truth(name, *(x.astype(np.float64) for x in pair))
+            found = error(run(graph, graph.label(name), *pair), exact, "float32")
+            worst = max(worst, found.max())
+            share = max(share, (found / (ladder(run(graph, u, *pair)) + OF_TRUTH)).max())
+    return float(worst), float(share)
+
+
+def bind(kernel: str, fused: bool) -> str | None:
+    """Compare the graph with the kernel that this process runs; return what is wrong."""
+    found, tried = differing(graph_of(fused))
+    if found:
+        return f"float32: {found} of {tried} results of {kernel} are not those of the graph"
+    return None
+
+
+def report(arithmetic: str, names: Collection[str], samples: int, verbose: bool) -> bool:
+    """Prove and try the functions of `names`, print their bounds, and return whether they hold."""
+    graph, good = graph_of(arithmetic == "fused"), True
+    for name in (name for name in NAMES if name in names):
+        bound, claim = prove(graph, name), FLOAT32_CLAIMS[name][arithmetic]
+        worst, share = largest_share(graph, name, bound, samples)
+        wrong = []
+        if bound.worst > claim:
+            wrong.append(f"more than {claim}, which is claimed")
+        if share > 1:
+            wrong.append("a random argument errs by more than the bound of its piece")
+        good &= not wrong
+        print(
+            f"{arithmetic} float32 {name}: proved {bound.worst:.4f} ulp on {len(bound.ulp)} "
+            f"pieces; {worst:.3f} found, at most {share:.3f} of the bound"
+            + "".join(f"\n  FAILED: {sentence}" for sentence in wrong),
+            flush=True,
+        )
+        if verbose:
+            i = int(np.argmax(bound.ulp))
+            print(f"  worst for u between {bound.lo[i].hex()} and {bound.hi[i].hex()}, by:")
+            for ulp, term in sorted(((x[i], term) for term, x in bound.parts.items()))[::-1]:
+                print(f"  {ulp:8.4f} {term}")
+    return good
