@@ -174,7 +174,8 @@ def exponential(tiny: float, start: float, end: float) -> Exact:
         error = upper(beyond + HORNER * top * r.exp())
         mids = [float(x.mid()) for x in coefficients]
         found.append((mids, lower(value), upper(value), _binade(value), 0.0, 0.0, error))
-    return _exact(*zip(*rows, strict=True), found)
+    ends = np.array(rows)
+    return _exact(ends[:, 0], ends[:, 1], ends[:, 2], found)
 
 
 @cache
