@@ -16,6 +16,7 @@ from .exhaustive import run
 from .float32 import NAMES, in_domain, prove
 from .graph import Graph, trace
 from .steps_float32 import take_apart
+from .tiny_float32 import lowered, prove_tiny
 
 BOX = {True: (-45, 19, 20), False: (-34, 30, 14)}
 """With FMA or without: log2 of the least |mu| and of its bound, and the bound of |log sigma^2|."""
@@ -37,34 +38,19 @@ def arguments(fused: bool, rng: np.random.Generator) -> list[tuple[Any, Any]]:
     return found
 
 
+def tiny_arguments(fused: bool, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Random means below 2^-29, down to the smallest, and log sigma^2 of the box."""
+    mu = np.exp2(rng.uniform(-149, -29.001, BATCH)) * rng.choice([-1.0, 1.0], BATCH)
+    end = BOX[fused][2]
+    return mu.astype(np.float32), rng.uniform(-end, end, BATCH).astype(np.float32)
+
+
 def graph_of(fused: bool) -> Graph:
     return trace(fused, name="symbols_float32.cpp")
 
 
-def differing(graph: Graph) -> tuple[int, int]:
-    """How many results of this process's kernel differ from the graph's in a bit, of how many."""
-    kernels = import_module("logunif_kl._numpy._float32")
-    found = tried = 0
-    for mu, log_sigma2 in arguments(graph.fused, np.random.default_rng(1)):
-        got = kernels.value(mu, log_sigma2), *kernels.gradient(np.float32(1), mu, log_sigma2)
-        for name, of_kernel in zip(NAMES, got, strict=True):
-            want = run(graph, graph.label(name), mu, log_sigma2)
-            found += int((of_kernel.view(np.uint32) != want.view(np.uint32)).sum())
-            tried += len(mu)
-    return found, tried
-
-
-def largest_share(graph: Graph, name: str, bound: Bound, count: int) -> tuple[float, float]:
-    """Over random arguments, the largest error, and the largest share of the bound of its piece."""
-    ladder, worst, share = Ladder(bound), 0.0, 0.0
-    rng, u = np.random.default_rng(2), take_apart(graph, name).u
-    for _ in range(max(count // (3 * BATCH), 1)):
-        for pair in arguments(graph.fused, rng):
-            exact = truth(name, *(x.astype(np.float64) for x in pair))
-            found = error(run(graph, graph.label(name), *pair), exact, "float32")
-            worst = max(worst, found.max())
-            share = max(share, (found / (ladder(run(graph, u, *pair)) + OF_TRUTH)).max())
-    return float(worst), float(share)
+def of_graph(graph: Graph, name: str, mu: Any, log_sigma2: Any) -> Any:
+    return run(graph, graph.label(name), mu, log_sigma2)
 
 
 def bind(kernel: str, fused: bool) -> str | None:
@@ -75,27 +61,64 @@ def bind(kernel: str, fused: bool) -> str | None:
     return None
 
 
+def differing(graph: Graph) -> tuple[int, int]:
+    """How many results of this process's kernel differ from the graph's in a bit, of how many."""
+    kernels = import_module("logunif_kl._numpy._float32")
+    rng, found, tried = np.random.default_rng(1), 0, 0
+    sets = [(of_graph, pair) for pair in arguments(graph.fused, rng)]
+    for compute, pair in [*sets, (lowered, tiny_arguments(graph.fused, rng))]:
+        got = kernels.value(*pair), *kernels.gradient(np.float32(1), *pair)
+        for name, of_kernel in zip(NAMES, got, strict=True):
+            want = compute(graph, name, *pair)
+            found += int((of_kernel.view(np.uint32) != want.view(np.uint32)).sum())
+            tried += len(want)
+    return found, tried
+
+
+def errors(name: str, results: Any, mu: Any, log_sigma2: Any) -> Any:
+    exact = truth(name, mu.astype(np.float64), log_sigma2.astype(np.float64))
+    return error(results, exact, "float32")
+
+
+def largest_share(graph: Graph, name: str, bound: Bound, count: int) -> tuple[float, float]:
+    """Over random arguments, the largest error, and the largest share of the bound of its piece."""
+    ladder, worst, share = Ladder(bound), 0.0, 0.0
+    rng, u = np.random.default_rng(2), take_apart(graph, name).u
+    for _ in range(max(count // (3 * BATCH), 1)):
+        for pair in arguments(graph.fused, rng):
+            found = errors(name, of_graph(graph, name, *pair), *pair)
+            worst = max(worst, found.max())
+            share = max(share, (found / (ladder(run(graph, u, *pair)) + OF_TRUTH)).max())
+    return float(worst), float(share)
+
+
 def report(arithmetic: str, names: Collection[str], samples: int, verbose: bool) -> bool:
     """Prove and try the functions of `names`, print their bounds, and return whether they hold."""
     graph, good = graph_of(arithmetic == "fused"), True
     for name in (name for name in NAMES if name in names):
         bound, claim = prove(graph, name), FLOAT32_CLAIMS[name][arithmetic]
         worst, share = largest_share(graph, name, bound, samples)
-        wrong = []
-        if bound.worst > claim:
-            wrong.append(f"more than {claim}, which is claimed")
-        if share > 1:
-            wrong.append("a random argument errs by more than the bound of its piece")
-        good &= not wrong
-        print(
-            f"{arithmetic} float32 {name}: proved {bound.worst:.4f} ulp on {len(bound.ulp)} "
-            f"pieces; {worst:.3f} found, at most {share:.3f} of the bound"
-            + "".join(f"\n  FAILED: {sentence}" for sentence in wrong),
-            flush=True,
-        )
+        good &= _show(f"{arithmetic} float32 {name}", bound.worst, claim, worst, share)
         if verbose:
             i = int(np.argmax(bound.ulp))
             print(f"  worst for u between {bound.lo[i].hex()} and {bound.hi[i].hex()}, by:")
             for ulp, term in sorted(((x[i], term) for term, x in bound.parts.items()))[::-1]:
                 print(f"  {ulp:8.4f} {term}")
+        tiny, pair = prove_tiny(bound), tiny_arguments(graph.fused, np.random.default_rng(3))
+        worst = errors(name, lowered(graph, name, *pair), *pair).max()
+        good &= _show(f"{arithmetic} float32 {name}.tiny", tiny, claim, worst, worst / tiny)
     return good
+
+
+def _show(title: str, proved: float, claim: float, worst: float, share: float) -> bool:
+    wrong = []
+    if proved > claim:
+        wrong.append(f"more than {claim}, which is claimed")
+    if share > 1:
+        wrong.append("a random argument errs by more than the bound of its piece")
+    print(
+        f"{title}: proved {proved:.4f} ulp; {worst:.3f} found, at most {share:.3f} of the bound"
+        + "".join(f"\n  FAILED: {sentence}" for sentence in wrong),
+        flush=True,
+    )
+    return not wrong
