@@ -181,7 +181,9 @@ def exponential(tiny: float, start: float, end: float) -> Exact:
 @cache
 def logarithms(constant: float, start: float, end: float) -> Pieces:
     """Pieces of constant - 2 log(x) between two powers of two, to within 2^-40."""
-    first = np.exp2(np.arange(16 * np.log2(start), 16 * np.log2(end) + 1) / 16).astype(np.float32)
+    with np.errstate(over="ignore"):
+        cuts = np.exp2(np.arange(16 * np.log2(start), 16 * np.log2(end) + 1) / 16)
+        first = cuts.astype(np.float32)
     last = np.nextafter(first[1:], np.float32(0))
     centre = (first[:-1].astype(np.float64) + last) / 2
     rows = [constant - 2 * np.log(centre)]

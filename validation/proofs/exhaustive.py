@@ -7,6 +7,7 @@ they compute is compared with a polynomial in float64, whose error is bounded by
 import ctypes
 import tempfile
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,29 @@ TEXT = {
     "min": "{1} < {0} ? {1} : {0}", "max": "{0} < {1} ? {1} : {0}",
     "bits": "bits({})", "unbits": "unbits({})", "from_bits": "(float)(int32_t){}",
     "and": "{} & {}", "bits_add": "{} + {}", "shift_left": "{} << {}", "shift_right": "{} >> {}",
-    "bits_sub": "{} - {}", "less_equal": "{} <= {}", "choose": "{} ? {} : {}",
+    "bits_sub": "{} - {}", "or": "{} | {}", "xor": "{} ^ {}", "choose": "{} ? {} : {}",
+    "larger": "(int32_t){0} < (int32_t){1} ? {1} : {0}",
+    "below": "(int32_t){} < (int32_t){}", "same_bits": "{} == {}",
+    "less": "{} < {}", "less_equal": "{} <= {}", "equal": "{} == {}", "not_equal": "{} != {}",
+    "both": "{} & {}", "either": "{} | {}", "negated": "!{}",
 }
+OF_BITS = ("bits", "and", "or", "xor", "bits_add", "bits_sub", "shift_left", "shift_right",
+           "larger", "bits_const")
+MASKS = ("below", "same_bits", "less", "less_equal", "equal", "not_equal", "both", "either",
+         "negated")
 # fmt: on
-OF_BITS = ("bits", "and", "bits_add", "bits_sub", "shift_left", "shift_right", "bits_const")
 FLAGS = "-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC"
 ORDER = 8
+CONSTANTS = {"inf": "__builtin_inff()", "-inf": "-__builtin_inff()", "nan": '__builtin_nanf("")'}
 LANES = 64
 HEAD = """
 #include <stdint.h>
 static inline uint32_t bits(float x) { union { float x; uint32_t u; } a = {x}; return a.u; }
+static inline double two_to(uint32_t n)
+{
+    union { uint64_t u; double x; } a = {(uint64_t)((int32_t)n + 1023) << 52};
+    return a.x;
+}
 static inline float unbits(uint32_t u) { union { uint32_t u; float x; } a = {u}; return a.x; }
 """
 SWEEP = """
@@ -95,7 +109,7 @@ def steps(graph: Graph, outputs: Iterable[int], given: Mapping[int, str]) -> str
         if i in given:
             text = given[i]
         elif operation == "const":
-            text = f"{operands[0].hex()}f"
+            text = CONSTANTS.get(repr(operands[0])) or f"{operands[0].hex()}f"
         elif operation == "bits_const":
             text = f"{operands[0]}u"
         elif operation == "input":
@@ -105,9 +119,6 @@ def steps(graph: Graph, outputs: Iterable[int], given: Mapping[int, str]) -> str
         kind = "uint32_t" if operation in OF_BITS else "int" if operation in MASKS else "float"
         lines.append(f"{kind} t{i} = {text};")
     return "\n".join(lines)
-
-
-MASKS = ("less_equal",)
 
 
 def _library(text: str, **names: str) -> Any:
@@ -161,14 +172,18 @@ def sweep(
     return least, most
 
 
-def run(graph: Graph, output: int, mu: Any, log_sigma2: Any) -> Any:
-    """What the kernel computes from arrays of float32, to the last bit."""
+@cache
+def _mapping(graph: Graph, output: int) -> Any:
     inputs = {
         i: node.operands[0] for i, node in enumerate(graph.nodes) if node.operation == "input"
     }
-    text = steps(graph, [output], inputs)
+    return _library(MAP, STEPS=steps(graph, [output], inputs), GOT=f"t{output}").map
+
+
+def run(graph: Graph, output: int, mu: Any, log_sigma2: Any) -> Any:
+    """What the kernel computes from arrays of float32, to the last bit; 0 or 1 for a mask."""
     result = np.empty_like(mu)
-    arrays = (np.ascontiguousarray(x, np.float32) for x in (mu, log_sigma2))
-    pointers = [*map(_pointer, (*arrays, result))]
-    _library(MAP, STEPS=text, GOT=f"t{output}").map(ctypes.c_long(len(result)), *pointers)
+    arrays = [np.ascontiguousarray(x, np.float32) for x in (mu, log_sigma2)]
+    pointers = map(_pointer, (*arrays, result))
+    _mapping(graph, output)(ctypes.c_long(len(result)), *pointers)
     return result

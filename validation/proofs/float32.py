@@ -16,8 +16,9 @@ mantissa of e. For large |x| the kernels move powers of two from e to s, which i
 x is not limited (`check_limit`). Among them is the box of `float32_magnitudes.h`, for which the
 kernels take their usual form.
 
-Small means have a form of their own: see `tiny_float32`. Not proved: larger u, and the lanes that
-`float32_rare.h` calls small, large and scaled. Nor are sums and products with a factor bounded.
+`tiny_float32` has the form for small means, and `rare_float32` that for other arguments. Not
+proved: the lanes that `float32_rare.h` computes with scaled arguments. Nor are sums and products
+with a factor bounded.
 """
 
 from functools import cache
@@ -38,9 +39,8 @@ NAMES = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
 HALF_ULP = 2.0**-24 * (1 + 2.0**-20)  # relative; of log(1 + d) as well
 TINY = 2.0**-61
 X = (LEAST_X, 236.0)
-U = (2.0**-123, 2.0**84)
+U = (2.0**-124, 2.0**86)
 """More than all computed u of the domain."""
-LARGEST_MU = 2.0**122
 BINS = 32
 WIDER = 2.0**-18  # in log2, more than the error of a computed step
 # Without FMA, a product that is added to e may be subnormal: relative to e, which is above 2^-66.
@@ -59,7 +59,7 @@ def in_domain(fused: bool, mu: Any, log_sigma2: Any) -> Any:
         size = np.log2(np.abs(mu))
     u = 2 * size - log_sigma2 / np.log(2) - 1
     d_mu = np.minimum(u, 0) - size
-    found = (u > -122) & (d_mu > -121) & (size >= -126) & (size < np.log2(LARGEST_MU))
+    found = (u > -122) & (d_mu > -121) & (size >= -126) & (size < 122)
     found &= (log_sigma2 == 0) | (np.abs(log_sigma2) >= TINY)
     if fused:
         return found & (u < 83)
@@ -131,12 +131,16 @@ def errors_of_e(graph: Graph, steps: Steps) -> Any:
 
 
 @cache
-def check_limit(graph: Graph, steps: Steps) -> None:
-    """Fail unless the limit of x is above log(2 u/mu^2) for all u < 2^84, and so above x."""
-    pieces = exact_float32.logarithms(np.log(2.0) * 85, 2.0**-126, LARGEST_MU)
-    least, _ = sweep(graph, [steps.most], {steps.size: "x"}, f"t{steps.most}", pieces, False)
+def check_limit(graph: Graph, steps: Steps) -> tuple[float, float]:
+    """The least and the largest difference of the limit of x from log(2 u/mu^2) for u = 2^84.
+
+    Fail if x is limited for u < 2^83.5.
+    """
+    pieces = exact_float32.logarithms(np.log(2.0) * 85, 2.0**-126, 2.0**128)
+    least, most = sweep(graph, [steps.most], {steps.size: "x"}, f"t{steps.most}", pieces, False)
     if not least.min() > -np.log(2.0) / 2:
         raise AssertionError("the kernel limits log sigma^2 where it should not")
+    return float(least.min()), float(most.max())
 
 
 def near_cuts(bound: float) -> tuple[float, ...]:
@@ -145,7 +149,7 @@ def near_cuts(bound: float) -> tuple[float, ...]:
 
 
 def far_cuts(name: str, bound: float) -> tuple[float, ...]:
-    fine = {2.0**k * (1 + i / FAR_STEPS) for k in range(-1, 84) for i in range(FAR_STEPS)}
+    fine = {2.0**k * (1 + i / FAR_STEPS) for k in range(-1, 86) for i in range(FAR_STEPS)}
     fine |= {float(FAR), U[1]}
     if name == "F":
         for k in range(1, 5):

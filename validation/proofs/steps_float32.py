@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from .graph import Graph, Node
 
-LEAST_X = -262.0
+LEAST_X = -263.0  # less than log(2 u/mu^2) for all u > 2^-124
 
 
 class Steps(NamedTuple):
