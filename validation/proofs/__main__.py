@@ -4,7 +4,8 @@
 
 The C headers of the kernels are traced, the graph is compared with the compiled kernels bit by bit,
 and a bound is proved for each function, in the usual form of the kernels and in the rare form. The
-last is missing for the functions of (mu, log sigma^2). It fails if a bound is larger than `CLAIMS`
+last is missing for the functions of (mu, log sigma^2). `float32` is about the float32 kernels of
+training, of the same functions of (mu, log sigma^2). It fails if a bound is larger than `CLAIMS`
 says, or if a random argument errs by more than the bound of its piece.
 """
 

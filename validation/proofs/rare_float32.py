@@ -11,8 +11,8 @@ small   log2(u) < -26.7. -KL = -u and its derivatives are products of m and e = 
 large   log2(u) > 124.9. -KL is a sum of k log(2), x/2 and log(m), d_mu = -1/mu, and the derivative
         in log sigma^2 is 1/2.
 nan     The truth is NaN as well.
-scaled  The others: a subnormal mean with u between those, and for the gradient also |mu| above 2^123
-        or a d_mu that is nearly subnormal. They are not proved.
+scaled  The others: a subnormal mean with u between those, and for the gradient also |mu| above
+        2^123 or a d_mu that is nearly subnormal. They are not proved.
 """
 
 import numpy as np
