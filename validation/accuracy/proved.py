@@ -12,8 +12,8 @@ CLAIMS = {
     "neg_kl_normal.dlog_sigma2": {"fused": 1.0314, "unfused": 1.1497},
 }
 
-# For the float32 kernels of training, which PyTorch calls, and arguments that `validation.proofs.
-# float32` describes. So they are not claimed for the rows of `torch`, which have all arguments.
+# For the float32 kernels of training, which PyTorch calls. Not claimed for the rows of `torch`,
+# because nothing is proved where these kernels scale their arguments.
 FLOAT32_CLAIMS = {
     "neg_kl_normal": {"fused": 5.2032, "unfused": 6.1246},
     "neg_kl_normal.dmu": {"fused": 4.2588, "unfused": 4.9861},
