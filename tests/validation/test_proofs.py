@@ -12,9 +12,17 @@ if find_spec("flint") is None or not (shutil.which("g++") and shutil.which("cc")
 
 from logunif_kl._numpy import ufuncs
 from validation.accuracy.functions import FUNCTIONS
-from validation.accuracy.proved import CLAIMS
+from validation.accuracy.proved import CLAIMS, FLOAT32_CLAIMS
+from validation.accuracy.truth import truth
 from validation.proofs import __main__ as command
-from validation.proofs import check
+from validation.proofs import (
+    check,
+    check_float32,
+    exact_float32,
+    exhaustive,
+    float32,
+    rare_float32,
+)
 from validation.proofs.bounds import Bound
 from validation.proofs.graph import HEADERS, trace
 from validation.proofs.lemma import error_of_product_error
@@ -53,14 +61,14 @@ def test_a_bound_is_proved():
     assert share <= 1.0
 
 
-def changed(tmp_path, name, pattern, by):
+def changed(tmp_path, name, pattern, by, program="symbols.cpp"):
     """Trace the headers with one change."""
     shutil.copytree(HEADERS, tmp_path / "c")
     path = tmp_path / "c" / name
     text, count = re.subn(pattern, by, path.read_text(), count=1, flags=re.DOTALL)
     assert count == 1
     path.write_text(text)
-    return trace(fused=True, headers=path.parent)
+    return trace(fused=True, headers=path.parent, name=program)
 
 
 # In k1 of kl_gap_grad: the last digit of the range with the largest error.
@@ -167,3 +175,101 @@ def test_an_unknown_function(capsys):
     with pytest.raises(SystemExit):
         command.main(["kl_gap_third"])
     assert "unknown function kl_gap_third: choose from kl_gap, " in capsys.readouterr().err
+
+
+def test_the_graph_in_float32_is_the_kernel(monkeypatch):
+    monkeypatch.setattr(check_float32, "BATCH", 100_000)
+    fused = ufuncs.kernel_name() in command.KERNELS["fused"]
+    found, tried = check_float32.differing(check_float32.graph_of(fused))
+    assert found == 0
+    assert tried > 1_600_000
+
+
+def test_steps_are_run_on_every_number():
+    graph = check_float32.graph_of(True)
+    u = float32.take_apart(graph, "neg_kl_normal").u
+    numbers = np.array([1.0, 1.0 + 2.0**-20], np.float32)
+    line = np.eye(exhaustive.ORDER + 1)[1:2]  # x - centre
+    pieces = exhaustive.Pieces(numbers[:1], numbers[1:], np.array([1.0]), line)
+    least, most = exhaustive.sweep(graph, [u], {u: "x"}, f"(double)t{u} * t{u} - 1", pieces, False)
+    assert (least[0], most[0]) == (0.0, 2.0**-20 + 2.0**-40)
+    with pytest.raises(AssertionError, match="a step depends on "):
+        exhaustive.sweep(graph, [u], {}, f"t{u}", pieces, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "lo", "hi"),
+    [("F/u", 0.5, 1.5), ("g", 0.5, 1.5), ("F", 1.0, 2.0**40), ("Ug", 1.0, 1e9)],
+)
+def test_the_polynomials_are_the_functions(name, lo, hi):
+    cuts = np.float32(np.geomspace(lo, hi, 400)).tolist()
+    of = exact_float32.of_u(name, tuple(sorted({*cuts, 150.0} if hi > 150 else cuts)))
+    u = of.pieces.first.astype(np.float64)
+    h = u - of.pieces.centre
+    got = sum(c * h**k for k, c in enumerate(of.pieces.coefficients.T))
+    full = {"F/u": "kl_gap", "F": "kl_gap", "g": "kl_gap_grad", "Ug": "kl_gap_grad"}[name]
+    want = truth(full, u).hi * np.ldexp(1.0, truth(full, u).scale)
+    want = want / u if name == "F/u" else want * u if name == "Ug" else want
+    np.testing.assert_allclose(got, want, rtol=1e-13)
+    assert (of.least <= want).all()
+    assert (want <= of.most).all()
+
+
+CHANGES_IN_FLOAT32 = """
+neg_kl_normal a digit of exp: 0.49999994f -> 0.49999894f
+neg_kl_normal a digit for small u: -0.33333325f -> -0.33333125f
+neg_kl_normal a digit for large u: 0.981755f -> 0.981756f
+neg_kl_normal a wider range: 1.75f -> 2.5f
+neg_kl_normal the rest of log(2): MADD(t11[i], set1(-1.4286068e-06f), t13[i]) -> t13[i]
+neg_kl_normal a term for large u: MADD(t69[i], t56[i], t55[i]) -> t55[i]
+neg_kl_normal a lower limit of x: 234.9769f -> 134.9769f
+neg_kl_normal.dmu a digit for moderate u: 0.034905292f -> 0.034905492f
+neg_kl_normal.dmu a factor: -2.0f -> -4.0f
+neg_kl_normal.dlog_sigma2 a digit for small u: 0.2666621f -> 0.2666721f
+neg_kl_normal.dlog_sigma2 another argument: t31[i] * t74[i] -> mu[i] * t74[i]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES_IN_FLOAT32.strip().split("\n"))
+def test_a_change_of_a_float32_kernel_is_seen(change, tmp_path):
+    about, _, what = change.partition(": ")
+    name, (before, after) = about.split()[0], what.split(" -> ")
+    graph = changed(tmp_path, "float32_kernels.h", re.escape(before), after, "symbols_float32.cpp")
+    try:
+        bound = float32.prove(graph, name).worst
+    except AssertionError:
+        return
+    assert bound > FLOAT32_CLAIMS[name]["fused"]
+
+
+RARE_CHANGES_IN_FLOAT32 = """
+neg_kl_normal a digit of exp: 0x1.fffffcp-2f -> 0x1.fffefcp-2f
+neg_kl_normal a digit of log: 0x1.555792p-2f -> 0x1.545792p-2f
+neg_kl_normal a digit of log(2): 0x1.62e4p-1f -> 0x1.62e5p-1f
+neg_kl_normal another constant: 0.6351814227307392f -> 0.6361814227307392f
+neg_kl_normal another factor: set1(-0.5f)) + -> set1(-0.25f)) +
+neg_kl_normal a lost mean: m.x * (m.x * e.x) -> m.x * e.x
+neg_kl_normal.dmu a wrong inverse: set1(-1.0f) / m.x -> set1(1.0f) / m.x
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", RARE_CHANGES_IN_FLOAT32.strip().split("\n"))
+def test_a_change_of_the_rare_form_in_float32_is_seen(change, tmp_path):
+    about, _, what = change.partition(": ")
+    name, (before, after) = about.split()[0], what.split(" -> ")
+    graph = changed(tmp_path, "float32_rare.h", re.escape(before), after, "symbols_float32.cpp")
+    try:
+        bound = max(rare_float32.prove_small(graph, name), rare_float32.prove_large(graph, name))
+    except AssertionError:
+        return
+    assert bound > FLOAT32_CLAIMS[name]["fused"]
+
+
+@pytest.mark.slow
+def test_the_bounds_in_float32(monkeypatch, capsys):
+    assert check_float32.report("fused", float32.NAMES, 600_000, verbose=False)
+    monkeypatch.setitem(FLOAT32_CLAIMS["neg_kl_normal"], "fused", 5.0)
+    assert not check_float32.report("fused", ["neg_kl_normal"], 600_000, verbose=True)
+    assert "FAILED: more than 5.0, which is claimed" in capsys.readouterr().out
