@@ -187,7 +187,7 @@ def _framework(given: dict[str, Any], kinds: list[str]) -> str:
             found.add(_errors.framework(type(value)))
         elif kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY):
             found.add(None)
-        # The framework's module checks numbers, None and strings.
+        # Leave numbers, None and strings for the framework's module to check.
     supported = found.intersection(_FRAMEWORKS)
     if not supported:
         name, value = list(given.items())[kinds.index(TENSOR)]
@@ -305,8 +305,8 @@ def _check_one_device(arrays: dict[str, Any]) -> None:
 def _has_float64(xp: Any, array: Any) -> bool:
     """Return whether the device of `array` has float64; True if the namespace cannot tell.
 
-    If it has float64, narrower types are computed in float64 and rounded once, because exponentials
-    in float32 have errors up to 2 ulp.
+    On a device with float64, narrower types are computed in float64 and rounded once, because
+    exponentials in float32 have errors up to 2 ulp.
     """
     inspection = getattr(xp, "__array_namespace_info__", None)
     if inspection is None:

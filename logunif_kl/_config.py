@@ -29,13 +29,13 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         With the keys ``version``, ``kernel``, ``available_kernels``, ``python``, ``numpy``,
         ``machine`` and four others. ``why_python`` says why the kernel is ``"python"``, or is None.
         ``optional`` gives the version of each optional library, or None. ``frameworks`` names, for
-        each framework in use, the code that computes -KL of a Gaussian on its CPU in float32.
+        each framework in use, the code that computes -KL of a Gaussian on the CPU in float32.
         ``extensions`` gives, for each extension, ``"built"``, ``"left out"`` (under
         ``LOGUNIF_KL_KERNEL=python``) or what is wrong. The extension ``_ufuncs`` serves NumPy.
         ``_single_ufuncs`` serves PyTorch on the CPU in float32 and the half types; without
-        ``_single_ufuncs``, the slower ``_ufuncs`` is used. ``_torch_operators`` runs the same
-        kernels on PyTorch's threads and in compiled graphs. ``_jax_calls`` runs the kernels in JAX
-        programs; without ``_jax_calls``, XLA compiles plain operations.
+        ``_single_ufuncs``, the slower ``_ufuncs`` is used. ``_torch_operators`` runs the kernels
+        of ``_single_ufuncs`` on PyTorch's threads and in compiled graphs. ``_jax_calls`` runs the
+        same kernels in JAX programs; without ``_jax_calls``, XLA compiles plain operations.
 
     Raises
     ------

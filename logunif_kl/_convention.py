@@ -28,9 +28,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class _Default(float, ReprEnum):
     """The type of the default of ``zero_at``, an infinity that is not the object ``math.inf``.
 
-    An enum member stays the same object when it is pickled, copied or traced by torch.compile,
-    which compares floats by value. torch.compile also rejects an instance of a plain subclass of
-    float as the default of a method that it traces.
+    The functions test ``zero_at is ZERO_AT_INFINITY``, and an enum member stays the same object
+    when it is pickled, copied or traced. torch.compile compares plain floats by value, and rejects
+    an instance of a plain subclass of float as the default of a method that it traces.
     """
 
     ZERO_AT_INFINITY = math.inf
@@ -64,8 +64,8 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
     value = real_number("log_c", log_c)
     if not math.isfinite(value):
         raise ValueError(
-            f"log_c must be finite, the logarithm of the prior's C, but {shown(log_c)} was given: "
-            "pass math.log(C)"
+            f"log_c must be finite, but {shown(log_c)} was given: pass math.log(C), where C "
+            "is the constant of the prior"
         )
     return PROPER_CONSTANT + value
 

@@ -16,7 +16,7 @@ from ._errors import real_number, shown
 from ._numpy.blocked import BlockedUFunc, in_float64
 
 LEAST, LARGEST = 0.5, 10000.0
-# `_rule` takes equal steps in a variable y between these ends, where weights fall below 1e-21.
+# `_rule` takes equal steps in y between these ends. Beyond the ends, weights are below 1e-21.
 _FIRST, _LAST = -3.875, 4.0
 _TERMS = 60
 _COMPLEX_CONSTANT = 2.721945550750933  # 1 + log(pi) + gamma, rounded once

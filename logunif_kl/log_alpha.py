@@ -192,9 +192,9 @@ def from_normal(mu: Any, log_sigma2: Any) -> Any:
     Returns
     -------
     array or scalar
-        inf at mu = 0, -inf at infinite mu or log_sigma2 = -inf; NaN where both limits meet (mu
-        = 0 and log_sigma2 = -inf, or both infinite). The error of log alpha, and so the relative
-        error of alpha, is a few units in the last place of the larger of the two terms.
+        NaN for mu = 0 with log_sigma2 = -inf, and for infinite mu with log_sigma2 = inf. Otherwise
+        inf at mu = 0 or log_sigma2 = inf, and -inf at infinite mu or log_sigma2 = -inf. The error
+        is a few units in the last place of the larger of log_sigma2 and 2 log|mu|.
 
     Examples
     --------

@@ -66,7 +66,7 @@ class Honesty:
 
     @property
     def holds(self) -> bool:
-        """Whether the mean squared score lies between `low` and `high`."""
+        """Whether `mean_square` lies between `low` and `high`."""
         return self.low <= self.mean_square <= self.high
 
 
@@ -240,7 +240,7 @@ def _relative(found: Any, exact: Any, least: float = 0.0) -> np.ndarray:
 
 
 def _worst(errors: np.ndarray, x: np.ndarray, declared: float | None) -> Compared:
-    """Compare the largest error, or NaN if one is NaN, with the declared error (0 for None)."""
+    """Compare the largest error, or NaN if there is one, with the declared error (None means 0)."""
     at = int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))
     return Compared(declared or 0.0, float(errors[at]), float(x[at]))
 

@@ -114,7 +114,7 @@ def add_json(parser: Any) -> None:
 
 
 def write_record(path: str, document: dict[str, Any], *, finite: bool = False) -> None:
-    """Write a result as `write_json` does, with a hash of the content that reveals later changes.
+    """Write a result as `write_json` does, and add a hash, which reveals later changes.
 
     With ``finite``, raise ValueError for an infinite number or NaN.
     """
@@ -184,7 +184,7 @@ def _narrowed(table: Any, width: int, boundless: Any) -> tuple[Any, list[str]]:
     """Make a table of at most `width` characters, and name the columns that are left out.
 
     Text wraps between words. Numbers are never cut. Instead whole columns are left out: first the
-    columns in `drop_first`, then columns of numbers from the right. At least two stay.
+    columns in `drop_first`, then columns of numbers from the right. At least two columns stay.
     """
     columns = [
         replace(c, min_width=_longest(c, "\n" if c.no_wrap else None)) for c in table.columns

@@ -167,7 +167,7 @@ def neg_kl_complex_normal(
     Notes
     -----
     PyTorch returns the derivative in a complex mu as d/d re + i d/d im, and JAX returns the
-    conjugate. Each framework does the same for all functions.
+    conjugate. Each framework uses this convention for all functions of a complex argument.
 
     Examples
     --------

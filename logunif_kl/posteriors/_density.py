@@ -24,7 +24,7 @@ from .._errors import shown
 Points = tuple[float, ...]
 
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
-_FEW = 24  # with more anchors than this, a scan is coarser
+_FEW = 24  # with more ends and points than this, a scan is coarser
 _SCANNED = 6000  # a scan is not refined beyond this many evaluations
 _RESOLVED = 2e-3  # a scan splits cells with a larger share of the mass
 

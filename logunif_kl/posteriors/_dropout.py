@@ -73,7 +73,7 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
         except TypeError:
             raise TypeError(
                 f"SciPy cannot scale a {type(noise).__name__}: pass noise of another kind, or "
-                "build the posterior from scaled parts"
+                "scale the distributions that it is made of"
             ) from None
     if isinstance(noise, stats.rv_histogram):
         noise = noise()

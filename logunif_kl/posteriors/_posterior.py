@@ -82,8 +82,8 @@ def neg_kl_posterior(
         (`scipy.stats.rv_histogram`), or where it has a narrow peak. The ends of the support, 0,
         `loc` and the median are known already. Only the quadrature uses these points.
     prior : TruncatedLogUniform or frozen scipy.stats.t, optional
-        A proper prior in place of C/|w|; its `loc` must be 0. As df -> 0, -KL to Student's t with
-        df degrees of freedom, minus log(df/2), tends to -KL with ``log_c=0``.
+        A proper prior in place of C/|w|; its `loc` must be 0. As the df of Student's t tends to 0,
+        -KL - log(df/2) tends to the -KL of C/|w| with ``log_c=0``.
         `logunif_kl.posteriors.TruncatedLogUniform` has a similar limit ([2]_, section 3).
     return_error : bool, optional
         Whether to return an error estimate too.
@@ -106,8 +106,8 @@ def neg_kl_posterior(
     ValueError
         If a parameter of `dist` is an array, or a value that SciPy does not accept; if `dist` is a
         von Mises distribution on the circle, or an estimate in several dimensions; if `method` is
-        unknown, or "closed" where no closed form is known; if `prior` is given with `zero_at` or
-        `log_c`, or is not symmetric; or if `logunif_kl.neg_kl` rejects `zero_at` or `log_c`.
+        unknown; if it is "closed" and no closed form is known; if `prior` is not symmetric, or is
+        given with `zero_at` or `log_c`; or if `logunif_kl.neg_kl` rejects `zero_at` or `log_c`.
     ArithmeticError
         If the density integrates to more than 1, or if the error exceeds 1e-6 max(1, |value|) and
         `return_error` is false. In the second case, either log|w| is spread beyond the range of

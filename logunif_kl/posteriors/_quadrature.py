@@ -16,10 +16,10 @@ underflows, the integrand is extrapolated as an exponential in t (exact for a po
 
 **Error.** The estimate adds QUADPACK's estimates, the effect of the rounding of z in a narrow
 posterior, and the effect of missing mass. The density is integrated together with the entropy. If
-its integral is not 1, every panel missed some spike. A second integration then adds special points
-where quantiles are crowded. Mass that is still missing may lie in an arbitrarily narrow spike or
-beyond the range of float64, so that its contribution to the entropy is not bounded. If more than
-`UNEXPLAINED` is missing, the error is therefore infinite.
+the density's integral is not 1, the panels may have missed a spike. A second integration then adds
+special points where quantiles are crowded. Mass that is still missing may lie in an arbitrarily
+narrow spike or beyond the range of float64, so that its contribution to the entropy is not bounded.
+If more than `UNEXPLAINED` is missing, the error is therefore infinite.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _QUANTILES = (1e-9, 1e-5, 1e-2, 0.2, 0.5, 0.8, 0.99, 1.0 - 1e-5, 1.0 - 1e-9)
 _EPSILON = 2.0**-52
 # The least and the largest t: exp(-708) is not subnormal, and exp(709) is finite.
 _SMALLEST, _LARGEST = -708.0, 709.0
-# The least distance from a special point s, in ulps of s. A distance of 2^20 ulps is known to 1e-6.
-# Nearer to s, a density behaves like a power. At the median it is smooth, so 2^4 ulps suffice.
+# Panels end 2^20 ulps of s from a special point s, a distance that is known to a relative 1e-6.
+# Nearer to s, the integral is extrapolated. At the median the density is smooth: 2^4 ulps suffice.
 _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
 _DENSE = tuple(k / 128 for k in range(1, 128))
 _STRIDE = math.log(2.0)
@@ -74,7 +74,7 @@ class Side:
     error : float
         The quadrature's estimate of its error in `entropy`.
     edge : float
-        The largest |log(q |w|)| at a point where the range of float64 ends the integral.
+        The largest |log(q |w|)| at a point beyond which the integral is extrapolated.
     mass_error : float
         The quadrature's estimate of its error in `mass`. If a tail is a power of log|w|, the error
         includes the tail's mass beyond the range of float64.
@@ -148,7 +148,7 @@ def _integrated(
 
 
 def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Side]) -> set[int]:
-    """Integrate the cells between special points; return the indices of the accurate ones.
+    """Integrate the cells between special points; return the indices of the accurate cells.
 
     Cells next to w = 0 are never accepted, because the logarithm is singular there.
     """
@@ -308,7 +308,7 @@ def _half_line(
     top = math.log(length) if length < math.inf else _LARGEST
     if not bottom < top:
         return
-    # Quantiles may be wrong. If none lies on this side, use the distances of those on the other.
+    # Quantiles may be wrong. If no mark lies on this side, mirror the marks on the other side.
     this_way = [d for d in marked if 0.0 < d < math.inf] or [-d for d in marked]
     marks = sorted({math.log(d) for d in this_way if 0.0 < d < math.inf})
     marks = [t for t in marks if bottom < t < top] or [max(bottom, top - 1.0)]

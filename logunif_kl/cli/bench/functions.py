@@ -18,7 +18,7 @@ from .training import Shown, on_threads
 TYPES = {"float64": "f64", "float32": "f32"}
 NEW = "new array: "
 ONE_LOG_SIGMA2, ONE_MU = "neg_kl_normal, one log_sigma2", "neg_kl_normal, one mu"
-# The name of each ratio of times, with the two jobs that it divides.
+# The name of a ratio -> the two jobs whose times are divided.
 IN_FLOAT64 = {f"scipy dawsn / {name}": ("scipy dawsn", name) for name in ("kl_gap_grad", "kl_gap")}
 IN_BOTH = {"neg_kl / np.exp": ("neg_kl", "np.exp")} | {
     f"{words} / {under}": (NEW + over, NEW + under)
