@@ -21,7 +21,11 @@ from validation.proofs import (
     exact_float32,
     exhaustive,
     float32,
+    normal,
+    normal_forms,
     rare_float32,
+    rare_normal,
+    scaling,
 )
 from validation.proofs.bounds import Bound
 from validation.proofs.graph import HEADERS, trace
@@ -120,6 +124,8 @@ def test_a_form_that_skips_a_step_is_not_for_arguments_that_need_it():
 def rare_bound(graph, name):
     """The bound of the rare form outside of the window, where that of the usual form is 0."""
     domain = FUNCTIONS[name].domain
+    if domain == "normal":
+        return rare_normal.prove_rare(graph, name.removeprefix(normal.NAME))
     lo, hi = (2.0**-300, 2.0**300) if domain == "u" else (-200.0, 200.0)
     return prove_rare(graph, name, Bound(*(np.array([x]) for x in (lo, hi, 0.0)), {}))
 
@@ -148,6 +154,25 @@ neg_kl exact_magnitudes.h: set1(0x1p-150) -> set1(0x1p-15)
 neg_kl_grad exact_magnitudes.h: less(binade, set1(-1022 -> less(binade, set1(-1023
 neg_kl_grad exact_magnitudes.h: (hi - (first - unit)) + lo -> lo
 neg_kl_hess exact_float64.h: set1(-1500.0) -> set1(-730.0)
+neg_kl_normal exact_float64.h: vmax(-log_sigma2, set1(-4500.0)) -> vmax(-log_sigma2, set1(-450.0))
+neg_kl_normal exact_float64.h: vmax(n, set1(-300.0)) -> vmax(n, set1(-30.0))
+neg_kl_normal exact_float64.h: (-log_sigma2 - t) * set1(0.5) -> (-log_sigma2 - t)
+neg_kl_normal exact_float64.h: choose(recip, (-log -> choose(index_is(i, 0), (-log
+neg_kl_normal exact_float64.h: (low, product, product_lo, n) -> (low, product, set1(0.0), n)
+neg_kl_normal exact_float64.h: choose(infinite, set1(-PINF), r.value) -> r.value
+neg_kl_normal exact_float64.h: set1(-1022.0), set1(0.0)); -> set1(-1021.0), set1(0.0));
+neg_kl_normal exact_elementary.h: set1(HALF_LOG2_HI) + -> set1(0x1.62e42fefa0000p-2) +
+neg_kl_normal.dmu exact_float64.h: less(set1(800.0), mag -> less(set1(1800.0), mag
+neg_kl_normal.dmu exact_float64.h: less(set1(200.0), mag -> less(set1(2000.0), mag
+neg_kl_normal.dmu exact_float64.h: n) - e + set1(1.0); -> n) - e;
+neg_kl_normal.dmu exact_float64.h: (~bits(mu) & SIGN)); -> (bits(mu) & SIGN));
+neg_kl_normal.dmu exact_magnitudes.h: n + set1(900 -> n + set1(901
+neg_kl_normal.dmu exact_magnitudes.h: less(binade, set1(-1022 -> less(binade, set1(-1023
+neg_kl_normal.dmu exact_magnitudes.h: (hi - (first - unit)) + lo -> lo
+neg_kl_normal.dmu exact_magnitudes.h: less(set1(1023.0), binade) -> less(set1(1024.0), binade)
+neg_kl_normal.dlog_sigma2 exact_magnitudes.h: set1(0x1p-150) -> set1(0x1p-50)
+neg_kl_normal.dlog_sigma2 exact_float64.h: choose(infinite, set1(0.5) -> choose(infinite, set1(1.0)
+neg_kl_normal.dlog_sigma2 exact_elementary.h: vmax(n, set1(-2044.0)) -> vmax(n, set1(-900.0))
 """
 
 
@@ -162,6 +187,45 @@ def test_a_change_of_the_rare_form_is_seen(change, tmp_path):
     except AssertionError:
         return
     assert bound > CLAIMS[name]["fused"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".dmu", ".dlog_sigma2"])
+def test_the_rare_form_from_mu_is_the_usual_one_but_for_its_ends(suffix):
+    normal_forms.check_form(FUSED, suffix)
+
+
+def test_scaling():
+    scaling.check_scale(FUSED, 1001)
+    with pytest.raises(AssertionError):
+        scaling.check_scale(FUSED, 1100)
+    assert 0 < scaling.error_of_assemble(FUSED) < 1e-6
+
+
+def test_scaling_is_found_in_the_kernel():
+    output = FUSED.label("neg_kl_normal.dmu.rare")
+    (inputs,) = scaling.matches(FUSED, FUSED.label("assemble"), output).values()
+    assert set(inputs) == {"hi", "lo", "n"}
+    assert not scaling.matches(FUSED, FUSED.label("scale"), output)
+
+
+@pytest.mark.slow
+def test_the_rare_form_from_mu_is_proved():
+    name = "neg_kl_normal.dlog_sigma2"
+    bound = rare_bound(FUSED, name)
+    assert (bound.lo.min(), bound.hi.max()) == (2.0**-301, np.nextafter(2.0**304, 0))
+    assert 0.7 < bound.worst <= CLAIMS[name]["fused"]
+    rng = np.random.default_rng(1)
+    worst, share = check.largest_share(FUSED, name, bound, rng, 400_000, rare=True)
+    assert 0.6 < worst <= bound.worst
+    assert share <= 1.0
+
+
+@pytest.mark.slow
+def test_the_value_of_a_huge_u_is_proved():
+    y = normal.exponentials(FUSED)
+    bound, clipped = rare_normal.far_values(FUSED, y)
+    assert 1.0 < bound.worst < 1.01  # beyond 2048, log(u)/2 loses a bit in a table
+    assert clipped.worst == bound.worst
 
 
 @pytest.mark.slow

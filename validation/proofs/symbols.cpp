@@ -74,7 +74,8 @@ static void label_log(V m, V n)
     V f = unbits((b & set1_bits(0x000fffffffffffff)) | set1_bits(0x3ff0000000000000));
     label("log.f", f);
     V biased = unbits((b >> 52) | set1_bits(0x4330000000000000));
-    label("log.exponent", biased - set1(0x1p52 + 1023.0));
+    V exponent = label("log.exponent", biased - set1(0x1p52 + 1023.0));
+    label("log.k", exponent + n);
     I j = label("log.j", index_of_bits(b >> 49));
     V c = label("log.c", lookup(LOG_EIGHTHS[0], j));
 #ifdef LK_UNFUSED
@@ -147,22 +148,38 @@ int main()
             begin(outputs[k], form);
             label("", results[k]);
         }
-        if (form)
-            continue;
         begin("neg_kl_normal", form);
-        V m = label("m", mantissa(mu)), e = exponent(mu) + set1(0.0);
+        V number = mu, t = -log_sigma2, shift = set1(0.0), rest = log_sigma2;
+        if (form) {
+            U size = bits(magnitude(mu));
+            M subnormal = below(size, SMALLEST_NORMAL);
+            V fraction = unbits(size | bits(set1(1.0))) - set1(1.0);
+            number = choose(subnormal, fraction, mu);
+            shift = choose(subnormal, set1(-1022.0), set1(0.0));
+            M other = either(below(size, set1_bits(1)), below(bits(set1(DBL_MAX)), size));
+            number = choose(other, set1(1.0), number);
+            shift = choose(other, set1(0.0), shift);
+            rest = zero_if_tiny(log_sigma2);
+            t = vmin(vmax(-rest, set1(-4500.0)), set1(4500.0));
+        }
+        V m = label("m", mantissa(number)), e = label("e", exponent(number) + shift);
         V n;
-        pair y = exponential(-log_sigma2, &n);
-        label_exponential(-log_sigma2);
+        pair y = exponential(t, &n);
+        label_exponential(t);
+        label("exp.n", n);
         label("y.hi", y.hi);
         label("y.lo", y.lo);
         n = label("n", n + (e + e) - set1(1.0));
+        V power = label("power", power_of_two((form ? vmin(vmax(n, set1(-300.0)), set1(300.0)) : n) +
+                                              set1(MAGIC)));
+        label("removed", (-rest - t) * set1(0.5));
         V m2 = m * m, m2_lo = product_error(m, m, m2);
         V q = label("q", m2 * y.hi);
         V q_lo = product_error(m2, y.hi, q) + MADD(m2_lo, y.hi, m2 * y.lo);
         label("q_lo", q_lo);
-        V power = label("power", power_of_two(n + set1(MAGIC)));
         V scaled = label("u", q * power);
+        if (form)
+            continue;
         label("u_lo", q_lo * power);
         label("w", set1(1.0) / scaled);
         V f = label("f", m * y.hi);
@@ -170,5 +187,10 @@ int main()
         label("inverse", set1(1.0) / m);
         label_log(q, n);
     }
+    V hi{make("input hi")}, lo{make("input lo")}, n{make("input n")};
+    begin("assemble", 0);
+    label("", assemble(hi + lo, hi, lo, n));
+    begin("scale", 0);
+    label("", scale(hi + lo, n));
     print_graph();
 }
