@@ -71,7 +71,7 @@ def _recording(model: torch.nn.Module, states: States) -> Iterator[None]:
 class _Replaying(AbstractContextManager[None]):
     """On entry, set the generators to the recorded states. On exit, restore the previous states.
 
-    Every backward pass enters this context. With ``retain_graph=True`` there may be several.
+    Every backward pass enters this context. ``retain_graph=True`` allows several backward passes.
     """
 
     def __init__(self, states: States) -> None:

@@ -174,7 +174,7 @@ class ELBO(torch.nn.Module):
         TypeError
             If the log-likelihood is not a tensor of floating type, or `kl_weight` is not a number.
         ValueError
-            If the log-likelihood is a scalar, its minibatch is empty or larger than the data set,
+            If the log-likelihood is a scalar, the minibatch is empty or larger than the data set,
             or a float `kl_weight` is negative or not finite.
         RuntimeError
             If no variational layer drew noise, because none is in training mode or within

@@ -21,7 +21,7 @@ def refresh(module: Any) -> None:
     """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, _COMPUTE):
-            # Later calls need the autograd graph of the weights, even if this caller does not.
+            # Later calls need the autograd graph of the weights, even if this call is in `no_grad`.
             with torch.enable_grad():
                 hook(module, None)
 

@@ -163,7 +163,7 @@ class VariationalLayer(StochasticModule):
         return self._normals(mean.shape, mean)
 
     def _bounded(self) -> Tensor:
-        """Return log sigma^2 or min(log alpha, `max_log_alpha`), with the weight's `ndim`."""
+        """Return log sigma^2 or min(log alpha, `max_log_alpha`), with `weight.ndim` dimensions."""
         found = _posterior.broadcastable(
             self._log_variance_name,
             self._log_variance,
@@ -221,8 +221,8 @@ class VariationalLayer(StochasticModule):
 
         A term is ("normal", mu, log_sigma2, 1) or ("alpha", log_alpha, n), where n weights or
         scales share each element. Under a mask of `torch.nn.utils.prune`, the last item is a tensor
-        that counts kept weights. For the exact penalty, a "normal" term still ends with 1, because
-        the exact KL is 0 where `prune` sets mean and variance to 0. Half types become float32.
+        that counts kept weights. With the exact penalty, a "normal" term ends with 1 even then: the
+        KL of a pruned weight is 0, because its mean is 0. Half types become float32.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")
@@ -315,7 +315,7 @@ class VariationalLayer(StochasticModule):
 
 
 def _refuse_fusion(layer: VariationalLayer, caller: Any) -> None:
-    # Users may assign to `weight`. torch's fusion may not, and is recognised by its module.
+    # Users may assign to `weight`, but torch's fusion may not: recognise it by the caller's module.
     if caller.f_globals.get("__name__") == "torch.nn.utils.fusion":
         raise TypeError(
             f"a {type(layer).__name__} was fused with batch normalisation, which would scale its "

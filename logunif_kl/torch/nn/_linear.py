@@ -57,8 +57,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         An upper bound of log alpha, for the multiplicative posterior; 0.0 gives alpha <= 1 as in
         [1]_, section 3.4. The layer uses ``min(log_alpha, max_log_alpha)``. At or above the bound,
         a gradient passes only if a descent step would decrease log alpha. The gradients of the
-        likelihood and of `neg_kl` are tested separately. If these two have opposite signs, the
-        parameter stays within two optimizer steps of the bound.
+        likelihood and of `neg_kl` are tested separately: if one of them decreases log alpha, but
+        their sum increases it, log alpha stays within two optimizer steps of the bound.
     penalty : str, Fit or NormalPrior, optional
         How to compute `neg_kl`: ``"exact"`` (the default), the name of a method with a gradient in
         `logunif_kl.methods.METHODS`, or a `logunif_kl.fitting.Fit`. A `NormalPrior` replaces the

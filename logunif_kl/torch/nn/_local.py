@@ -158,7 +158,7 @@ class _Fused(Function):
             output = torch.addcmul(output, deviation, noise)
         else:
             output.addcmul_(deviation, noise)
-        # Where a deviation is at most `least`, divide by inf, so that its gradient is 0.
+        # Divide by inf where the deviation is at most `least`, so that its gradient is 0 there.
         least = torch.finfo(deviation.dtype).tiny ** 0.5
         noise.div_(F.threshold(deviation, least, math.inf, inplace=True))
         ctx.save_for_backward(input, weight, bias, given, squares, variances, noise)

@@ -25,8 +25,8 @@ class Moments:
 
     If you pass `Moments` instead of a tensor, a network returns the mean and the variance of its
     outputs under the posterior over its weights: see `moments`. ``mean, variance = moments``
-    unpacks `Moments`. They have `shape`, `ndim`, `dtype`, `device`, and the tensor methods that
-    rearrange elements, such as `flatten` and `view`. You can add constants, and multiply by them.
+    unpacks `Moments`. `Moments` have `shape`, `ndim`, `dtype`, `device`, and the methods of tensors
+    that rearrange elements, such as `view`. You can add constants, and multiply by constants.
 
     Parameters
     ----------

@@ -96,8 +96,8 @@ def _check(generator: torch.Generator, device: torch.device) -> None:
 def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | None) -> Tensor:
     """Draw the same noise as a single process would, as a DTensor.
 
-    PyTorch does so itself on a GPU without a generator. Elsewhere, processes with equal seeds would
-    draw the same noise for different shards, so each process draws all noise and keeps its shard.
+    On a GPU and without a generator, PyTorch does so itself. Otherwise, processes with equal seeds
+    would draw the same noise for different shards, so each draws all noise and keeps its shard.
     """
     from torch.distributed.tensor import Replicate, distribute_tensor
 
@@ -125,7 +125,7 @@ _numbered: WeakValueDictionary[int, torch.Generator] = WeakValueDictionary()
 _calls = count()
 
 
-# A graph can hold the numbers as constants: the compiler traces again for another generator.
+# A graph can hold the numbers as constants, because another generator needs another trace.
 @called_by_compiler
 def _number(generator: torch.Generator) -> tuple[int, int]:
     """Return a number that identifies the generator, and a number that is new in each call.
@@ -140,8 +140,8 @@ def _number(generator: torch.Generator) -> tuple[int, int]:
 def _by_the_operator(like: Tensor) -> bool:
     """Whether a compiled graph may draw noise by `normal_` on an empty tensor.
 
-    In a transform of `torch.func` the empty tensor would not be batched. In another memory format
-    the noise would have another order.
+    In a transform of `torch.func` the empty tensor would not be batched. If `like` is not
+    contiguous, the empty tensor would not have its memory format.
     """
     return like.device.type == "cpu" and like.is_contiguous() and not _transformed()
 

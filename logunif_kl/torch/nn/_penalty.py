@@ -164,7 +164,7 @@ def _gathered(value: Any) -> Tensor:
 
 
 def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """Sum count * -KL over elements with a positive count. For others -KL may be infinite."""
+    """Sum count * -KL over elements with a positive count. Elsewhere it may be 0 * inf."""
     kept = counts > 0
     # Replace the skipped elements by numbers at which all methods and derivatives are finite.
     safe = (1.0, 0.0) if kind == "normal" else (0.0,)

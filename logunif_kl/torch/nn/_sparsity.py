@@ -73,8 +73,8 @@ def log_alpha(model: torch.nn.Module) -> dict[str, Tensor]:
 def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     """Count the weights that a threshold on log alpha keeps, by layer and in total.
 
-    A weight is kept if it is not 0 and its log alpha is not above the threshold, or if it or its
-    log alpha is NaN. Without NaN, the kept weights are the nonzero weights of
+    A weight is kept if it is not 0 and its log alpha is not above the threshold. A NaN is neither 0
+    nor above the threshold. The kept weights are the nonzero weights of
     ``to_deterministic(model, threshold)``. `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and
     `Embedding` have no alpha, so their nonzero weights are kept. All parameters of other modules,
     such as `LSTM` and `LayerNorm`, are kept, and appear in the row ``"not converted"``.
@@ -200,8 +200,8 @@ def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
             yield name, module
     if not found:
         raise ValueError(
-            f"a {kind_name(model)} was given in which no layer has weights to prune: make some "
-            "with logunif_kl.torch.nn.to_variational"
+            f"a {kind_name(model)} was given in which no layer has weights to prune: make "
+            "variational layers with logunif_kl.torch.nn.to_variational"
         )
 
 

@@ -49,11 +49,11 @@ def to_sparse(
         their weights, or in float32 for half types, and return the dtype of their input, also under
         autocast.
     drop_units : bool
-        Remove hidden units and channels of a `torch.nn.Sequential` that have no kept weights to the
-        next layer, or no kept weights from the layer before. A unit of the second kind is constant,
-        and its value is added to the bias of the next layer. Between the two layers there may be
-        elementwise functions, pooling, dropout and `torch.nn.Flatten`. The input then needs a batch
-        dimension, as for `torch.nn.Flatten`. Pass False if other code runs a part of the network or
+        In a `torch.nn.Sequential`, remove hidden units and channels without kept weights to the
+        next layer, or without kept weights from the layer before. A unit of the second kind is
+        constant, and its value is added to the bias of the next layer. Between the two layers there
+        may be elementwise functions, pooling, dropout and `torch.nn.Flatten`; with `Flatten`, the
+        input needs a batch dimension. Pass False if other code runs a part of the network or
         reads hidden activations, which lack the removed units. `sparsity` of the result does not
         count weights of removed units, but ``sparsity(model, threshold)`` does.
     max_density : float
