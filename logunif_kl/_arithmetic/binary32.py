@@ -1,8 +1,8 @@
 """Operations on the bits of float32 arrays, and a fused multiply-add, for a namespace ``xp``.
 
-If ``xp`` has a function of the same name, each function here calls that one, as ``xp`` may lack the
-array operations that are used here, or have faster ones. The integers are int32. Every integer
-constant must be exact in float32: under vmap, PyTorch's compiler rounds constants to float32.
+Each function calls the function of ``xp`` with the same name, if there is one, because ``xp`` may
+lack the array operations that are used here, or be faster without them. The integers are int32.
+Integer constants must be exact in float32: under vmap, PyTorch's compiler rounds them to float32.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def fma(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
 
 
 def fused(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
-    """Compute a b + c as `fma` does. Use it where a second rounding would change the result."""
+    """Compute a b + c where rounding twice matters, by ``xp.fused`` (one rounding) or `fma`."""
     found = getattr(xp, "fused", None)
     return fma(xp, a, b, c) if found is None else found(a, b, c)
 

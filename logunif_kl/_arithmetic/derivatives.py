@@ -12,10 +12,10 @@ Then mu d/dmu is -2 D, and the derivatives of -KL in mu and log_sigma2 are::
 
     d^(j+k)/(dmu^j dlog_sigma2^k) = mu^-j (-2D) (-2D - 1) ... (-2D - j + 1) D^k
 
-The product of operators multiplies u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. This is 0
-if mu^(2n-j) is infinite at mu = 0. Hence in the range next to u = 0 the result is a polynomial in u
-times (1/sigma^2)^p mu^(j mod 2), with p = j/2 rounded up. Elsewhere the product is expanded in
-powers of D, `functions.neg_kl_normal` gives the term in D, and the table gives all others.
+The product of operators multiplies u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. That
+number is 0 if mu^(2n-j) is infinite at mu = 0. Hence in the range next to u = 0 the result is a
+polynomial in u times (1/sigma^2)^p mu^(j mod 2), with p = j/2 rounded up. Elsewhere the product is
+expanded in powers of D: `functions.neg_kl_normal` gives the term in D, and the table the others.
 """
 
 from __future__ import annotations

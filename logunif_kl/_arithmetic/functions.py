@@ -22,7 +22,7 @@ Namespace = Any
 
 _HALF_LOG2 = 0.34657359027997265
 # `reduce` writes exp(-log_sigma2) = exp(r) 2^(4 b n), with b = _SHIFT_BITS and a small integer n.
-# _SHIFT is log(2^(4 b)) as a sum of two floats. The product of n and the first is exact.
+# _SHIFT is log(2^(4 b)) as a sum of two floats. The product of n and the first float is exact.
 _SHIFT_BITS = {"float32": 32, "float64": 256}
 _SHIFT = {
     "float32": (88.72283935546875, -2.437957503945943e-07),

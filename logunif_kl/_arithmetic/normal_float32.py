@@ -37,7 +37,7 @@ _LARGEST_U = 85.0
 _PER_BIT = 2.0**-23
 # -log_sigma2 is raised to -290. u stays 0, because exp(-290) mu^2 < 2^-150 for every finite mu.
 _SMALLEST_LOG = -290.0
-# Adding x _TINY or x _SMALL changes no result, unless x is infinite or NaN.
+# Adding x * _TINY or x * _SMALL changes no result, unless x is infinite or NaN.
 _TINY, _SMALL = 2.0**-126, 2.0**-115
 
 

@@ -1,9 +1,9 @@
 """Compute E log|w| - log(scale) of posteriors that are not Gaussian, with exact derivatives.
 
 `laplace`, `uniform`, `scaled_log` and `log_ratio` have differentiation rules: `slopes` returns the
-partial derivatives of each in terms of these four functions. It calls them through ``call``, which
-adds the rule of the framework. `gamma_entropy`, `student` and `cauchy` are analytic on each range,
-and the framework differentiates their arithmetic. ``xp`` is a namespace of arrays.
+partial derivatives of each in terms of these four functions. `slopes` gets the functions
+through ``call``, which adds the differentiation rules. `gamma_entropy`, `student` and `cauchy` are
+analytic on each range, and the framework differentiates their arithmetic.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def gamma_entropy(xp: Namespace, a: Array) -> Array:
 
 
 def student(xp: Namespace, df: Array) -> Array:
-    """Return entropy minus E log|w| of StudentT(df), minus the same difference of a Gaussian.
+    """Return entropy - E log|w| of StudentT(df), minus entropy - E log|w| of a Gaussian.
 
     The result is J(df/2) - J((df + 1)/2) with J = `gamma_entropy`, and tends to 0 as df -> inf.
     """

@@ -36,7 +36,7 @@ def reduced(result: Any, reduction: str) -> Any:
                 masked = isinstance(result, np.ma.MaskedArray)
                 total = total / np.float64(result.count() if masked else result.size)
         else:
-            # Use the array's method, because only the array knows its mask and perhaps its size.
+            # Use the array's method, because the array may have a mask or an unknown size.
             options = {"skipna": False} if library == "xarray" else {}
             total = getattr(result, reduction)(dtype=np.float64, **options)
         return total.astype(result.dtype)

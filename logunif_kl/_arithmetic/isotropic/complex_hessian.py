@@ -15,7 +15,7 @@ _LOG_1500 = 7.313
 # `functions.reduce` returns s, a power of 2^256 in float64 and of 2^32 in float32. _APART lies
 # between the first and the second of these powers.
 _APART = {"float64": 2.0**300, "float32": 2.0**40}
-# If s exceeds the first number, the mean is 0, and r/2 is limited to keep s e^(r/2) finite.
+# s exceeds the first number only at mean 0. There r/2 is limited, to keep s e^(r/2) finite.
 _LARGEST = {"float64": (2.0**600, 170.0), "float32": (2.0**80, 21.0)}
 
 
@@ -58,7 +58,7 @@ def normal_hessian(
     known = (size > 0.0) & (re == re) & (im == im)
     far, gone = known & (log_u > _LOG_50), known & (log_u > _LOG_1500)
 
-    # Where u is large, Ein(u) = gamma + log u. No factor overflows unless the product does.
+    # Where u is large, Ein(u) = gamma + log u. No factor overflows unless the derivative does.
     length = xp.where(far, size, one)
     endless = size == infinity
     p = xp.where(endless, one, xp.where(far, re, one)) / length

@@ -34,7 +34,7 @@ class _Format(NamedTuple):
     shift: int
     shift_hi: float
     shift_lo: float
-    # Powers of 2 that multiply the smaller one of re and im, if it then still is the smaller one.
+    # Powers of 2. The smaller of re and im is multiplied by each that leaves it the smaller one.
     raises: tuple[float, float, float]
 
 
@@ -171,7 +171,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     corrected = scaled + lost
     lost = xp.where(scaled < infinity, (scaled - corrected) + lost, zero)
     scaled = corrected
-    u = (scaled * unlift) * unlift  # rounded if tiny, so the value uses `scaled`
+    u = (scaled * unlift) * unlift  # tiny u may be subnormal, so `near` uses `scaled`
 
     far = u >= 2.0
     inner = xp.where(far, one, scaled)

@@ -9,8 +9,8 @@ Above that bound, with psi the digamma function,
 
     F_k(u) = a (log u - psi(a)) - a sum_n (1-a) (2-a) ... (n-a)/(n u^n).
 
-D = d/d log_alpha is -u d/du. D maps u e^-v p(v), v = u T, to u e^-v ((v - 1) p - v p'), and u^-n to
-n u^-n, which gives every derivative. ``xp`` must have ``expm1`` and the functions that
+Every derivative follows from D = d/d log_alpha = -u d/du. D maps u^-n to n u^-n. With v = u T, D
+maps u e^-v p(v) to u e^-v ((v - 1) p - v p'). ``xp`` must have ``expm1`` and the functions that
 `logunif_kl._arithmetic.functions` calls.
 """
 

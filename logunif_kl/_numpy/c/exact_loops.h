@@ -3,8 +3,8 @@
 
 #include "exact_windows.h"
 
-/* Prefetch the memory LK_AHEAD bytes ahead. At the speed of these loops the processor's own
- * prefetching comes too late for two arrays, and stops at the end of each page. */
+/* Prefetch the memory LK_AHEAD bytes ahead. These loops are so fast that the processor's own
+ * prefetching comes too late for two arrays. It also stops at the end of each page. */
 #ifdef LK_X86
 #define AHEAD(p) _mm_prefetch((const char *)((uintptr_t)(p) + LK_AHEAD), _MM_HINT_T0)
 #else

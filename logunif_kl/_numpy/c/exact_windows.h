@@ -2,9 +2,9 @@
  * no subnormal number. Comparing bits raises no floating-point exception, and takes about 2 % of
  * the time of a function. */
 
-/* `low` and `high` are the bits of positive numbers. If the bits b of a number are less or more,
- * the highest bit of b - low or high - b is set. `mask` either clears the sign or keeps it. If the
- * sign is kept, negative numbers are outside. With `or_zero`, 0 is inside. */
+/* `low` and `high` are the bits of positive numbers. The highest bit of b - low is set if
+ * the bits b of a number are below `low`, and the highest bit of high - b if b is above `high`. If
+ * `mask` does not clear the sign, negative numbers are outside. With `or_zero`, 0 is inside. */
 #define ALL_INSIDE(function, type, word)                                                 \
     LK_INLINE int LK_NAME(function)(const type *x, npy_intp n, word mask, word low,      \
                                     word high, int or_zero)                              \

@@ -304,7 +304,7 @@ LK_NAME(rare)(int what, work *w, ptrdiff_t k, ptrdiff_t n)
                 store_ways(w->d_mu + k, s);
                 store_ways(w->d_log_sigma2 + k, t);
             }
-            if (what & VALUE || (what & SUM && w->value)) /* for `take`, the last terms of a sum */
+            if (what & VALUE || (what & SUM && w->value)) /* `take` adds the last terms of a sum */
                 store_ways(w->value + k, r);
         }
     } while (k < n && !LK_NAME(is_usual)(what, w, k, END_OF_SPAN(k, n)) &&

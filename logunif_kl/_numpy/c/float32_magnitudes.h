@@ -145,7 +145,7 @@ LK_NAME(exponents_of)(U size, V log_sigma2)
 #endif
 #define LINEAR_EXPONENT -27.0f
 
-/* Lanes where F(u) = u, because u is small, and u or a product of u would be subnormal. */
+/* Lanes where u is so small that F(u) = u, and where u or a product of u would be subnormal. */
 LK_INLINE M
 LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 {
@@ -154,7 +154,7 @@ LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
     (void)log_sigma2;
 #else
     /* Without FMA, products of u with a coefficient or exp(-log_sigma2) must not be subnormal.
-     * The 0.25 and LEAST_EXPONENT leave 2.75 binades, which suffices for u exp(-log_sigma2) / 6. */
+     * The 0.25 and LEAST_EXPONENT leave 2.75 binades for the 1/6 in u exp(-log_sigma2) / 6. */
     V other = maximum(magnitude(log_sigma2) * set1(PER_LOG2), set1(22.0f));
     least = minimum(least, x->u - other - set1(0.25f));
 #endif

@@ -1,8 +1,8 @@
 /* -KL of N(mu, sigma^2) computed in float32, as NumPy ufuncs for PyTorch on the CPU.
  *
  * `exact_ufuncs.c` computes float32 results in float64, to less than one unit in the last place.
- * Here separate functions compute the value and the derivatives in float32, to a few units in the
- * last place and several times as fast. `python -m validation.codegen` translates
+ * Here separate functions compute the value and the derivatives in float32, several times as fast,
+ * to a few units in the last place. `python -m validation.codegen` translates
  * `_arithmetic/normal_float32.py` into the arithmetic in `float32_kernels.h`, which is compiled
  * once for each instruction set. The module uses the same instruction set as `_exact`, which asks
  * the processor and reads LOGUNIF_KL_KERNEL. */

@@ -66,7 +66,7 @@ _through = with_transpose(
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def bounded(x: Array, bound: float) -> Array:
-    """Compute min(x, bound) as a constraint, with the gradient of a projection.
+    """Compute min(x, bound), with a gradient for projected descent.
 
     In reverse mode the gradient passes where x is below the bound, or where a descent step would
     decrease x. Elsewhere the gradient is 0. A parameter at the bound therefore moves only if a

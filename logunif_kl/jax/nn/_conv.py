@@ -96,8 +96,8 @@ def conv(
     spatial = kernel.ndim - 2
     if x.ndim != kernel.ndim or spatial < 1:
         raise ValueError(
-            f"x of shape {x.shape} and a kernel of shape {kernel.shape} must have the same three "
-            "or more axes: pass x[None] for one example"
+            f"x of shape {x.shape} and a kernel of shape {kernel.shape} must have the same "
+            "number of axes, three or more: pass x[None] for one example"
         )
     numbers = lax.conv_dimension_numbers(x.shape, kernel.shape, dimension_numbers)
     batch, channels = numbers.lhs_spec[:2]
@@ -107,7 +107,7 @@ def conv(
         raise ValueError(
             f"x has {x.shape[channels]} channels and the kernel {outputs} outputs, but {groups} "
             f"groups of {inputs} channels need {groups * inputs} channels and a multiple of "
-            f"{groups} outputs: change one"
+            f"{groups} outputs: change the shapes or groups"
         )
     check_scales(weight, numbers.rhs_spec[1], groups)
     options: dict[str, Any] = {
