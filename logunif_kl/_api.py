@@ -31,8 +31,8 @@ def neg_kl(
         array of NumPy, dask, xarray, pandas, polars or an array-API namespace, or a tensor of
         PyTorch, JAX or TensorFlow. The types are float16, float32, float64 and, for tensors,
         bfloat16. The result for a tensor can be differentiated any number of times. NumPy and the
-        frameworks promote integers as their own `exp` does. An array-API namespace converts
-        integers to its default real type.
+        frameworks convert integers to the type that their own `exp` returns. An array-API namespace
+        converts integers to its default real type.
     zero_at : float, optional
         The alpha at which -KL is zero: ``inf`` by default; ``1.0`` for [3]_, Figure 2. It must be a
         Python number, not a value that a framework traces.
@@ -41,7 +41,7 @@ def neg_kl(
         (1 + log(pi) - psi(1/2))/2 + log(C), as in [1]_, Eq. 1.
     reduction : {"none", "sum", "mean"}, optional
         What to return: the elements, their sum or their mean. The constant is added to each element
-        before the reduction. A result of a half type is rounded after the reduction.
+        before the reduction. A float16 or bfloat16 result is rounded after the reduction.
 
     Returns
     -------
@@ -70,14 +70,14 @@ def neg_kl(
 
     Notes
     -----
-    Nothing is clipped or sampled. Before a constant is added, the relative error is bounded:
-    `logunif_kl.accuracy` lists the worst error found for each type. The constant is accurate to
-    about one unit in its last place. For half types it is added in float32, before the result is
-    rounded.
+    Nothing is clipped or sampled. `logunif_kl.accuracy` lists the worst error found for each type,
+    before a constant is added. The constant is accurate to about one unit in its last place. It is
+    added in float32 or float64, before a result of a half type is rounded.
 
-    Types below float64 are computed in float64 and rounded once, or in float32 if the array's
-    namespace has no float64 on its device. A tensor is passed to the function of the same name in
-    `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`. Their pages list differences.
+    With the constant 0, types below float64 are computed in float64 and rounded once, or in float32
+    if the array's namespace has no float64 on its device. A tensor is passed to the function of the
+    same name in `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`. The pages of these
+    modules list differences from this description.
 
     Sums and means of NumPy, dask, xarray, pandas and polars arrays are computed in float64 and then
     rounded. Masked elements are left out, NaN is not skipped, and a missing value counts as NaN.
@@ -131,7 +131,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     Raises
     ------
     TypeError, ValueError
-        `log_alpha` raises the same errors as in `neg_kl`.
+        The same as `neg_kl` raises for `log_alpha`.
 
     Examples
     --------
@@ -153,9 +153,10 @@ def neg_kl_hess(log_alpha: Any) -> Any:
 
     The two forms are equal by the differential equation of Dawson's function. Both lose digits by
     cancellation, so this function uses neither. The result does not depend on the constant of -KL.
-    The first derivative has its maximum near log_alpha = -1.507. The second is positive below that
-    point, negative above, and tends to 0 at both ends. `logunif_kl.accuracy` lists the worst error
-    found for each type. The result for a tensor can be differentiated any number of times.
+    The first derivative has its maximum near log_alpha = -1.507. The second derivative is positive
+    below that point, negative above, and tends to 0 at both ends. `logunif_kl.accuracy` lists the
+    worst error found for each type. The result for a tensor can be differentiated any number of
+    times.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ def neg_kl_hess(log_alpha: Any) -> Any:
     Raises
     ------
     TypeError, ValueError
-        `log_alpha` raises the same errors as in `neg_kl`.
+        The same as `neg_kl` raises for `log_alpha`.
 
     Examples
     --------
@@ -196,11 +197,11 @@ def neg_kl_normal(
 
         -KL = constant - F(u),    u = mu^2/(2 sigma^2)
 
-    This is the additive parametrisation of Molchanov et al. (2017), without the epsilon and the
-    clipping that their Eq. 14 needs, because u is formed without a logarithm. -KL depends only on
+    This is the additive parametrisation of Molchanov et al. (2017). It needs neither the epsilon
+    nor the clipping of their Eq. 14, because u is formed without a logarithm. -KL depends only on
     log_alpha = log_sigma2 - 2 log|mu|, so the sign of mu and a common factor of mu and sigma do
-    not matter. Value and derivatives are exact at mu = 0, where both first derivatives are 0.
-    `kl_normal` has the other sign, to be added to a loss.
+    not matter. Value and derivatives are exact at mu = 0, where the first derivatives in mu and
+    log_sigma2 are 0. `kl_normal` has the other sign, to be added to a loss.
 
     `logunif_kl.accuracy` lists the worst error found for each type. As in `neg_kl`, types below
     float64 are computed in float64 and rounded once.
@@ -218,9 +219,9 @@ def neg_kl_normal(
     -------
     array or scalar
         An array of the broadcast shape, and of the type and library of the arguments. The result is
-        the constant at mu = 0 or log_sigma2 = inf, and -inf at infinite mu or log_sigma2 = -inf.
-        It is NaN where these limits meet (mu = 0 with log_sigma2 = -inf, infinite mu with
-        log_sigma2 = inf), and where an argument is NaN.
+        the constant where mu = 0 or log_sigma2 = inf, and -inf where mu = inf, mu = -inf or
+        log_sigma2 = -inf. It is NaN for mu = 0 with log_sigma2 = -inf, for infinite mu with
+        log_sigma2 = inf, and where an argument is NaN.
 
     Raises
     ------
@@ -231,8 +232,7 @@ def neg_kl_normal(
         For the reasons in `neg_kl`, if the shapes do not broadcast, and if arrays of JAX or of an
         array-API namespace are on different devices.
     RuntimeError
-        For PyTorch tensors, instead of ValueError: if they are on different devices, or if their
-        shapes do not broadcast.
+        If PyTorch tensors are on different devices, or if their shapes do not broadcast.
 
     Examples
     --------

@@ -9,8 +9,8 @@
 
 `parse` replaces Keras and Flax variables and other wrappers by the array or tensor inside.
 Tensors are never converted to NumPy, because they would lose their derivative without a warning.
-If one argument is an array of another library, NumPy scalars are accepted as numbers, but NumPy
-arrays raise an error. This module imports no library that the caller has not imported.
+With array-API arrays or tensors, NumPy scalars are accepted as numbers, but NumPy arrays raise
+TypeError. This module imports no library that the caller has not imported.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _find_kind(type_: Any) -> str:
 
 
 def _derives(type_: type, library: str, name: str) -> bool:
-    """Return whether a type derives from the class `name` of a library, without importing it."""
+    """Return whether a type derives from a library's class `name`. Do not import the library."""
     return any(
         base.__name__ == name and base.__module__.partition(".")[0] == library
         for base in type_.__mro__
@@ -180,14 +180,14 @@ def framework_of(given: dict[str, Any]) -> str | None:
 
 
 def _framework(given: dict[str, Any], kinds: list[str]) -> str:
-    """Return the name of the framework, where at least one argument is a tensor."""
+    """Return the framework of the tensors. At least one argument must be a tensor."""
     found = set()
     for value, kind in zip(given.values(), kinds, strict=True):
         if kind == TENSOR:
             found.add(_errors.framework(type(value)))
         elif kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY):
             found.add(None)
-        # Numbers, None and strings do not count: the framework's module checks them.
+        # Leave numbers, None and strings for the framework's module to check.
     supported = found.intersection(_FRAMEWORKS)
     if not supported:
         name, value = list(given.items())[kinds.index(TENSOR)]
@@ -242,7 +242,7 @@ def read(name: str, value: Any) -> Any:
 
 
 def _blocks(value: Any) -> list[Any]:
-    """List the arrays inside an xarray object, and the empty sample block of a dask array."""
+    """List the arrays in an xarray object, and the ``_meta`` of a dask array (an empty block)."""
     parts = value.data_vars.values() if hasattr(value, "data_vars") else [value]
     return [getattr(part, name, None) for part in parts for name in ("data", "_meta")]
 
@@ -305,8 +305,8 @@ def _check_one_device(arrays: dict[str, Any]) -> None:
 def _has_float64(xp: Any, array: Any) -> bool:
     """Return whether the device of `array` has float64; True if the namespace cannot tell.
 
-    On such a device narrower types are computed in float64 and rounded once, because exponentials
-    in float32 have errors up to 2 ulp.
+    On a device with float64, narrower types are computed in float64 and rounded once, because
+    exponentials in float32 have errors up to 2 ulp.
     """
     inspection = getattr(xp, "__array_namespace_info__", None)
     if inspection is None:

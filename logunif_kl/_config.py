@@ -26,15 +26,16 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     Returns
     -------
     dict or None
-        With the keys ``version``, ``kernel``, ``why_python`` (None unless the kernel is
-        ``"python"``), ``available_kernels``, ``extensions`` (name -> ``"built"``, ``"left out"``
-        under ``LOGUNIF_KL_KERNEL=python``, or what is wrong), ``frameworks`` (framework in use ->
-        the code that computes -KL of a Gaussian on its CPU in float32), ``python``, ``numpy``,
-        ``machine`` and ``optional`` (library -> version or None). The extension ``_ufuncs`` serves
-        NumPy. ``_single_ufuncs`` serves PyTorch on the CPU in float32 and the half types; without
-        ``_single_ufuncs``, the slower ``_ufuncs`` is used. ``_torch_operators`` runs the same
-        kernels on PyTorch's threads and in compiled graphs. ``_jax_calls`` runs the kernels in JAX
-        programs; without ``_jax_calls``, XLA compiles plain operations.
+        With the keys ``version``, ``kernel``, ``available_kernels``, ``python``, ``numpy``,
+        ``machine`` and four others. ``why_python`` says why the kernel is ``"python"``, or is None.
+        ``optional`` gives the version of each optional library, or None. ``frameworks`` names, for
+        each framework in use, the code that computes -KL of a Gaussian on the CPU in float32.
+        ``extensions`` gives, for each extension, ``"built"``, ``"left out"`` (under
+        ``LOGUNIF_KL_KERNEL=python``) or what is wrong. The extension ``_ufuncs`` serves NumPy.
+        ``_single_ufuncs`` serves PyTorch on the CPU in float32 and the half types; without
+        ``_single_ufuncs``, the slower ``_ufuncs`` is used. ``_torch_operators`` runs the kernels
+        of ``_single_ufuncs`` on PyTorch's threads and in compiled graphs. ``_jax_calls`` runs the
+        same kernels in JAX programs; without ``_jax_calls``, XLA compiles plain operations.
 
     Raises
     ------
@@ -102,7 +103,7 @@ _EXTENSIONS = {
     "_torch_operators": "torch._library",
     "_jax_calls": "jax._ffi",
 }
-# Framework -> the module that defines `why_not`, and the reports with and without C kernels.
+# Framework -> the module with `why_not`, the report if C kernels are used, the report if not.
 _COMPUTES = {
     "torch": ("torch._kernels", "operators of C", "ufuncs of C and plain operations"),
     "jax": ("jax._custom_call", "calls of C from XLA", "plain operations of XLA"),
@@ -119,7 +120,7 @@ def _state(extension: str) -> str:
     from importlib.util import module_from_spec
 
     folder, _, name = _EXTENSIONS[extension].rpartition(".")
-    # Find the file directly, because importing the package ``torch`` here would need PyTorch.
+    # Find the file directly, because importing a package such as `logunif_kl.torch` needs PyTorch.
     spec = PathFinder.find_spec(name, [os.path.join(os.path.dirname(__file__), folder)])
     if os.environ.get("LOGUNIF_KL_KERNEL") == "python" and spec is not None:
         return "left out"

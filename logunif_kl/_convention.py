@@ -26,11 +26,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Default(float, ReprEnum):
-    """The default of ``zero_at``. The operator ``is`` tells it from an infinity of the caller.
+    """The type of the default of ``zero_at``, an infinity that is not the object ``math.inf``.
 
-    An enum member, unlike a float, stays the same object after pickling, after copying and in
-    graphs of torch.compile. torch.compile compares floats by value, and rejects an instance of a
-    plain subclass of float as the default of a method that it traces.
+    The functions test ``zero_at is ZERO_AT_INFINITY``, and an enum member stays the same object
+    when it is pickled, copied or traced. torch.compile compares plain floats by value, and rejects
+    an instance of a plain subclass of float as the default of a method that it traces.
     """
 
     ZERO_AT_INFINITY = math.inf
@@ -64,14 +64,14 @@ def additive_constant(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = N
     value = real_number("log_c", log_c)
     if not math.isfinite(value):
         raise ValueError(
-            f"log_c must be finite, the logarithm of the prior's C, but {shown(log_c)} was given: "
-            "pass math.log(C)"
+            f"log_c must be finite, but {shown(log_c)} was given: pass math.log(C), where C "
+            "is the constant of the prior"
         )
     return PROPER_CONSTANT + value
 
 
 class Constants(NamedTuple):
-    """The constant that is added to -F(u), and log C. A `log_c` of the caller is not rounded."""
+    """The constant that is added to -F(u), and log C. A `log_c` that was given is kept as it is."""
 
     added: float
     log_c: float
@@ -84,7 +84,7 @@ def prior_constants(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = Non
 
 
 def shifted(result: Any, constant: float) -> Any:
-    """Add the constant in place, so pass a new array. An overflow gives inf without a warning."""
+    """Add the constant to the array in place. An overflow gives inf without a warning."""
     if constant != 0.0:
         with np.errstate(over="ignore"):
             result += constant

@@ -17,8 +17,8 @@ _LOG2 = math.log(2.0)
 
 
 def _from_dropout_rate(xp: Any, p: Any) -> Any:
-    # Near p = 1/2, log(p) and log(1 - p) cancel, so use log1p there. |2 p - 1| is exact, and
-    # |2 p - 1| divided by the smaller of p and 1 - p is p/(1 - p) - 1 or (1 - p)/p - 1.
+    # Near p = 1/2, log(p) and log(1 - p) cancel, so use log(p/(1 - p)) = log1p((2 p - 1)/(1 - p))
+    # for p > 1/2, and -log1p((1 - 2 p)/p) for p < 1/2. Both numerators are exact.
     one, low, middle = xp.ones_like(p), p < 0.5, xp.abs(p - 0.5) < 0.25
     s = xp.where(low, 1.0 - 2.0 * p, 2.0 * p - 1.0)
     near = xp.log1p(xp.where(middle, s, one) / xp.where(middle, xp.where(low, p, 1.0 - p), one))
@@ -48,8 +48,8 @@ def _from_u(xp: Any, u: Any) -> Any:
 
 
 def _to_u(xp: Any, x: Any) -> Any:
-    # exp(-x) overflows before exp(-x)/2 does, so use a product of two square roots. One root
-    # includes the 1/2, because otherwise the sum of their derivatives would overflow.
+    # exp(-x) may overflow where exp(-x)/2 does not. There, multiply exp(-x/2)/2 by exp(-x/2). With
+    # no 1/2 in one of the factors, the product would overflow.
     large = xp.isinf(xp.exp(-x))
     first = xp.exp(xp.where(large, -0.5 * x, -x))
     return (0.5 * first) * xp.exp(xp.where(large, -0.5 * x, xp.zeros_like(x)))

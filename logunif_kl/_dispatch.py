@@ -6,7 +6,7 @@ The arguments decide which of three backends computes:
   then takes over (dask, xarray, pandas, polars);
 - the arithmetic of `logunif_kl._arithmetic`, for arrays of an array-API namespace;
 - `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, which support automatic
-  differentiation. The first tensor of a framework causes the import of its module.
+  differentiation. Each module is imported when the first tensor of its framework is passed.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def compute(
     values = parsed.values
     half = (constant != 0.0 or reduction != "none") and parsed.half
     if half:
-        with np.errstate(invalid="ignore"):  # on AArch64 a signalling NaN would warn
+        with np.errstate(invalid="ignore"):  # on AArch64, a signalling NaN causes a warning
             values = [x.astype(np.float32) if hasattr(x, "astype") else x for x in values]
     try:
         result = operation.ufunc(*values)

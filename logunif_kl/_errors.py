@@ -143,7 +143,7 @@ def _is_sparse(value: Any) -> bool:
 
 
 def pure_number_of(type_: Any) -> str | None:
-    """Return code that extracts the number of a pint, astropy or unyt quantity, else None."""
+    """Return the code that reads the number in a pint, astropy or unyt quantity, else None."""
     if hasattr(type_, "magnitude") and hasattr(type_, "units"):
         return 'to("dimensionless").magnitude'
     if hasattr(type_, "to_value") and (hasattr(type_, "unit") or hasattr(type_, "in_units")):

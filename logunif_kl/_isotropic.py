@@ -1,7 +1,7 @@
 """-KL of an isotropic Gaussian in k dimensions to the prior C/|w|^k, for all backends.
 
--KL is a constant minus F(u), with u = 1/(2 alpha) and F_k of `logunif_kl.isotropic` as F. A
-complex weight has k = None. Its sigma^2 is the sum of both coordinates' variances: u = 1/alpha.
+-KL is a constant minus F(u), where F is F_k of `logunif_kl.isotropic` and u = 1/(2 alpha). For a
+complex weight k is None. Then sigma^2 is the sum of both coordinates' variances, and u = 1/alpha.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ._errors import real_number, shown
 from ._numpy.blocked import BlockedUFunc, in_float64
 
 LEAST, LARGEST = 0.5, 10000.0
-# The trapezoidal rule uses y from _FIRST to _LAST, where its weights fall below 1e-21.
+# `_rule` takes equal steps in y between these ends. Beyond the ends, weights are below 1e-21.
 _FIRST, _LAST = -3.875, 4.0
 _TERMS = 60
 _COMPLEX_CONSTANT = 2.721945550750933  # 1 + log(pi) + gamma, rounded once
@@ -36,12 +36,12 @@ def dimensions(k: Any) -> float:
 
 @lru_cache(maxsize=64)
 def _rule(k: float) -> vector.Rule:
-    """Compute the nodes of the quadrature and the coefficients of the series in `vector`."""
+    """Compute the nodes of the quadrature and the coefficients of the series that `vector` uses."""
     from scipy.special import digamma
 
     half = 0.5 * k
-    # The variable T of `vector` is 1 - exp(-S/half) with S ~ Exp(1). Take equal steps in y, where
-    # s = exp(y - exp(-y)), to give nodes near 0 the same small relative error as the others.
+    # The variable T of `vector` is 1 - exp(-S/half) with S ~ Exp(1). With S = exp(y - exp(-y)) and
+    # equal steps in y, nodes near 0 have as small a relative error as the other nodes.
     each = 8 if k >= 2.0 else 16  # points per unit of y
     nodes, weights = [], []
     for n in range(int(_LAST * each), int(_FIRST * each) - 1, -1):

@@ -35,8 +35,7 @@ NUMPY_KERNELS = ("avx512", "avx2", "neon", "baseline", "python")
 class Claim(NamedTuple):
     """The largest error found, where, and by which search; and a proved upper bound, or None.
 
-    ``proved`` holds for every argument of a function of one argument. For `neg_kl_normal` and its
-    derivatives it holds for log_sigma2 in [-90, 90] and magnitudes of mu in [2^-130, 2^130].
+    ``proved`` holds for every argument.
     """
 
     function: str

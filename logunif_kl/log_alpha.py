@@ -168,7 +168,7 @@ def to_u(log_alpha: Any) -> Any:
     Returns
     -------
     array or scalar
-        In [0, inf]. The result is finite wherever u is finite, even if exp(-log_alpha) overflows.
+        In [0, inf]. If exp(-log_alpha) overflows but exp(-log_alpha)/2 does not, u is finite.
 
     Examples
     --------
@@ -192,10 +192,9 @@ def from_normal(mu: Any, log_sigma2: Any) -> Any:
     Returns
     -------
     array or scalar
-        inf at mu = 0, -inf at infinite mu or log_sigma2 = -inf; NaN where both limits meet (mu
-        = 0 and log_sigma2 = -inf, or both infinite). The error is a few units in the last place of
-        the larger term. Where the terms nearly cancel, alpha is close to 1, and the relative error
-        of alpha is just as small.
+        NaN for mu = 0 with log_sigma2 = -inf, and for infinite mu with log_sigma2 = inf. Otherwise
+        inf at mu = 0 or log_sigma2 = inf, and -inf at infinite mu or log_sigma2 = -inf. The error
+        is a few units in the last place of the larger of log_sigma2 and 2 log|mu|.
 
     Examples
     --------

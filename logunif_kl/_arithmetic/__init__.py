@@ -1,1 +1,1 @@
-"""The exact functions as array arithmetic over a namespace, with their tables of coefficients."""
+"""Exact functions, such as -KL, computed by array operations, with tables of coefficients."""

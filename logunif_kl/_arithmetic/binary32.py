@@ -1,8 +1,8 @@
-"""Operations on the bits of float32 arrays, and a fused multiply-add, over a namespace ``xp``.
+"""Operations on the bits of float32 arrays, and a fused multiply-add, for a namespace ``xp``.
 
-Each function here calls the function of the same name in ``xp``, if there is one, because arrays of
-``xp`` may lack an operation, or have a faster one. The integers are int32. Every integer
-constant must be exact in float32: under vmap, PyTorch's compiler rounds constants to float32.
+Each function calls the function of ``xp`` with the same name, if there is one, because ``xp`` may
+lack the array operations that are used here, or be faster without them. The integers are int32.
+Integer constants must be exact in float32: under vmap, PyTorch's compiler rounds them to float32.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def fma(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
 
 
 def fused(xp: Namespace, a: Array, b: Array, c: Array) -> Array:
-    """Compute a b + c as `fma` does. Use it where a second rounding would change the result."""
+    """Compute a b + c where rounding twice matters, by ``xp.fused`` (one rounding) or `fma`."""
     found = getattr(xp, "fused", None)
     return fma(xp, a, b, c) if found is None else found(a, b, c)
 
@@ -84,7 +84,7 @@ def right(xp: Namespace, n: Array, by: int) -> Array:
 
 
 def nearest(xp: Namespace, x: Array, factor: float) -> tuple[Array, Array]:
-    """Return the integer n nearest to ``x factor``: n as a float32, and n + 64 as an int32.
+    """Return the integer n nearest to ``x * factor``: n as a float32, and n + 64 as an int32.
 
     The int32 is positive. Callers ignore its bits from the 12th up, so ``xp`` may set them.
     """

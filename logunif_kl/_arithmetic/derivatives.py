@@ -1,8 +1,8 @@
-"""Derivatives of any order over a namespace ``xp``, from the table of the second derivative.
+"""Derivatives of -KL of any order for a namespace ``xp``, from a table of the second derivative.
 
 On each range of u = exp(-log_alpha)/2 the table holds a polynomial P in u - c or 1/u - c. The
 derivative of P in log_alpha is a polynomial in the same variable, because d/d log_alpha is -u d/du,
-or w d/dw for w = 1/u. The coefficients are differentiated exactly, before any rounding. No nearly
+or w d/dw for w = 1/u. The coefficients of derivatives are exact until the last rounding. No nearly
 equal terms are subtracted, so the derivatives are accurate even in the tails. Where two ranges
 meet, the third derivative loses one or two units in the last place, and higher derivatives can lose
 up to three digits.
@@ -12,10 +12,10 @@ Then mu d/dmu is -2 D, and the derivatives of -KL in mu and log_sigma2 are::
 
     d^(j+k)/(dmu^j dlog_sigma2^k) = mu^-j (-2D) (-2D - 1) ... (-2D - j + 1) D^k
 
-The product of operators multiplies u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. This is 0
-if mu^(2n-j) is infinite at mu = 0. Hence in the range next to u = 0 the result is a polynomial in u
-times (1/sigma^2)^p mu^(j mod 2), with p = j/2 rounded up. Elsewhere the product is expanded in
-powers of D, `functions.neg_kl_normal` gives the term in D, and the table gives the others.
+The product of operators multiplies u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. That
+number is 0 if mu^(2n-j) is infinite at mu = 0. Hence in the range next to u = 0 the result is a
+polynomial in u times (1/sigma^2)^p mu^(j mod 2), with p = j/2 rounded up. Elsewhere the product is
+expanded in powers of D: `functions.neg_kl_normal` gives the term in D, and the table the others.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
 
 @cache
 def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, ...]:
-    """Return the rows for a derivative: all terms near u = 0, elsewhere the terms from D^2 on."""
+    """Return the rows for a derivative. Except in the range near u = 0 they lack the term in D."""
     table = tables.table("neg_kl_hess", dtype)
     near, *rest = _polynomials(table)
     operator = _operator(mu_order, log_sigma2_order)
@@ -203,10 +203,10 @@ def _elsewhere(p: Polynomial, i: int, table: tables.Table, operator: dict[int, i
 
 
 def _slope_in_log_alpha(p: Polynomial, i: int, table: tables.Table) -> Polynomial:
-    """Differentiate in log_alpha the function that p stands for in range i of the table."""
+    """Differentiate in log_alpha a function that has the polynomial p in range i of the table."""
     if i == table.root:
         return _slope(p)
     turned = _turned(p, Fraction(table.centre[i]))
-    if i == 0 or i >= table.first_recip:  # there the function is p times u or 1/u
+    if i == 0 or i >= table.first_recip:  # the function is u p or p/u
         turned = _plus(p, turned)
     return _scaled(turned, 1 if i >= table.first_recip else -1)

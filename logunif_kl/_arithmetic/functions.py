@@ -1,11 +1,11 @@
-"""The exact functions as plain array arithmetic over a namespace ``xp``.
+"""The exact functions as plain arithmetic for an array namespace ``xp``.
 
 ``xp`` is NumPy or any namespace of the array API standard, and provides exponentials and
 logarithms. Arguments and results are float32 or float64 arrays of one shape. As in
 ``_numpy/c/exact.h``, each function has up to eight ranges of u. On a range the function is a factor
 times ``P(v) = base + v (k1 + v (k2 + ...))``, where v = u - c or v = 1/u - c. In float64 the last
-steps are computed in two words: a result is the unevaluated sum of two floats, hi + lo. float32 has
-its own tables and needs no lo. For -KL from mean and variance in float32 see `normal_float32`.
+steps are computed in two words: they return unevaluated sums hi + lo of two floats. float32 has its
+own tables and needs no lo. For -KL from mean and variance in float32 see `normal_float32`.
 
 Every branch is computed, and ``where`` chooses one, so that a compiler can fuse all operations. A
 function makes about twenty temporary arrays. If these take too much memory, pass smaller blocks.
@@ -22,7 +22,7 @@ Namespace = Any
 
 _HALF_LOG2 = 0.34657359027997265
 # `reduce` writes exp(-log_sigma2) = exp(r) 2^(4 b n), with b = _SHIFT_BITS and a small integer n.
-# _SHIFT is log(2^(4 b)) as a sum of two floats. The first has few bits: n times it is exact.
+# _SHIFT is log(2^(4 b)) as a sum of two floats. The product of n and the first float is exact.
 _SHIFT_BITS = {"float32": 32, "float64": 256}
 _SHIFT = {
     "float32": (88.72283935546875, -2.437957503945943e-07),
@@ -83,7 +83,7 @@ def gap(xp: Namespace, u: Array) -> Array:
         total = logarithm + p.hi
         high = total + (((logarithm - total) + p.hi) + p.lo)
         high = xp.where(u == float("inf"), u, high)
-    # The factor is u in the range next to u = 0. Elsewhere it is 1, to avoid NaN from 0 * inf.
+    # Multiply P by u in the range next to u = 0, and by 1 elsewhere, because 0 * inf is NaN.
     low = _finish(p, xp.where(p.origin & (u >= 0), u, one))
     return _in_domain(xp, u, xp.where(p.recip, high, low))
 
@@ -107,7 +107,7 @@ def gap_hess(xp: Namespace, u: Array) -> Array:
 
 
 class _InLogAlpha(NamedTuple):
-    """P at u = exp(-x)/2 for x = log_alpha, as hi + lo, and the numbers that form its factor."""
+    """P at u = exp(-x)/2 for x = log_alpha, as hi + lo, and numbers for the factor of P."""
 
     hi: Array
     lo: Array | float
@@ -199,9 +199,9 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     shifted = (mu * s) * s
     half, longer = 0.5 * shifted, shifted * e
     rough = half * longer
-    # This is mu/sigma^2 without one factor s. The order of the products avoids subnormal numbers.
+    # This is mu/sigma^2 divided by s. The order of the products avoids subnormal numbers.
     precision_mu = xp.where(s < 1.0, (shifted * e) * s, (shifted * s) * e)
-    # Set u to its limit where mu is 0 or infinite, because the other factor may be inf or 0 there.
+    # Set u to its limit where mu is 0 or infinite, because mu^2/sigma^2 may be 0 * inf there.
     nothing = (mu == 0) & (log_sigma2 > -float("inf"))
     everything = (size == float("inf")) & (log_sigma2 < float("inf"))
     rough = xp.where(
@@ -214,14 +214,14 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     one = tables.constant(xp, mu, 1.0)
     recip = p.recip
     finite = u < float("inf")
-    # Compute log(u)/2 from u, or from |shifted| if u overflows, or from |mu| if both overflow.
+    # Compute log(u)/2 from u. If u overflows, use |shifted|. If |shifted| overflows too, use |mu|.
     log_u = xp.log(xp.where(recip & finite, u, one))
     shifted_finite = xp.abs(shifted) < float("inf")
     log_shifted = xp.log(xp.where(recip & shifted_finite, xp.abs(shifted), one)) + 0.5 * r
     log_size = xp.log(xp.where(recip, size, one)) - 0.5 * log_sigma2
     far = xp.where(shifted_finite, log_shifted - (_HALF_LOG2 - 0.5 * r_lo), log_size - _HALF_LOG2)
     half_log = xp.where(finite, 0.5 * log_u, far)
-    # The last step adds `u_lo`: r_lo plus the relative rounding error of the product `rough`.
+    # `u_lo` is the relative error of `rough`: r_lo plus the rounding error of the product.
     ordinary = (u > _TINY) & ~recip
     lost = compensated.product_error(half, longer, rough) / xp.where(ordinary, rough, one)
     u_lo = r_lo + xp.where(ordinary, lost, zero)

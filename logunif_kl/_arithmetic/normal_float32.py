@@ -1,18 +1,18 @@
-"""-KL of N(mu, sigma^2) in float32 over a namespace ``xp``, with few operations and roundings.
+"""-KL of N(mu, sigma^2) in float32 for a namespace ``xp``, with few operations and roundings.
 
-This module is written for compilers that fuse operations (torch.compile, XLA, Triton). The
-value has two ranges of u, the gradient three. Near u = 0, F(u) = u (1 + t) with a polynomial t, so
-the value and the gradient are as accurate as u. For larger u they are polynomials in 1/(u + b) for
-a constant b, and the value has the additional term log(u + b)/2. The results for all ranges are
-computed for each element, and one is chosen at the end. The other results may overflow.
+This module is written for compilers that fuse operations (torch.compile, XLA, Triton). The value
+has two ranges of u, and the gradient has three. Near u = 0, F(u) = u (1 + t) with a polynomial t,
+so the value and the gradient are as accurate as u. For large u both are polynomials in 1/(u + b)
+for a constant b, and the value has the additional term log(u + b)/2. The results for all ranges are
+computed for each element, and one is chosen at the end. The rejected results may overflow.
 
 Write exp(-log_sigma2) = e c^4, where c is a power of 2^32 and e is neither large nor small. Then
 
     u = s (s e)/2,    s = mu c^2,    mu/sigma^2 = s (e c) c
 
 and only the last product can be subnormal. If u is very large, log_sigma2 is raised so that u is
-large but finite. The polynomials in 1/(u + b) are constant there, and half of the excess, by which
-log_sigma2 was raised, is added to the value.
+large but finite. The polynomials in 1/(u + b) are constant there. Half of the number by which
+log_sigma2 was raised is added to the value.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _LOG2_LOW = _LOG2 - _LOG2_HIGH
 # too small. For a subnormal mu the estimate is too large, but u > 2^40 still holds.
 _LARGEST_U = 85.0
 _PER_BIT = 2.0**-23
-# The least -log_sigma2 in use: exp(-290) mu^2 < 2^-150 for every finite mu.
+# -log_sigma2 is raised to -290. u stays 0, because exp(-290) mu^2 < 2^-150 for every finite mu.
 _SMALLEST_LOG = -290.0
-# Adding a product with one of these has no effect, unless the product is infinite or NaN.
+# Adding x * _TINY or x * _SMALL changes no result, unless x is infinite or NaN.
 _TINY, _SMALL = 2.0**-126, 2.0**-115
 
 
@@ -50,7 +50,7 @@ class _Range(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """The polynomials in u for small and (if any) moderate u, and in 1/(u + shift) for large u."""
+    """Polynomials in u (`near`, and `between` if not None) and in 1/(u + shift) (`far`)."""
 
     shift: float
     near: _Range
@@ -96,7 +96,7 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
     excess = x - limited
     n, exponents = binary32.nearest(xp, limited, 1.0 / _LOG2)
     r = fma(xp, n, -_LOG2_LOW, fma(xp, n, -_LOG2_HIGH, limited))
-    # The last 7 bits of `exponents`, n + 64, are 64 + the exponent of e; the others log2(c)/32.
+    # The last 7 bits of `exponents` hold 64 + the exponent of e. The other bits hold log2(c)/32.
     c = binary32.unbits(
         xp,
         binary32.left(xp, binary32.right(xp, exponents, 7), 5 + binary32.MANTISSA_BITS)
@@ -114,7 +114,7 @@ def _argument(xp: Namespace, mu: Array, log_sigma2: Array) -> _Argument:
 
 
 def _near(xp: Namespace, near: _Range, a: _Argument) -> Array:
-    """Compute e (1 + t)/2. If log_sigma2 is -inf this is infinite, so that mu = 0 gives NaN."""
+    """Compute e (1 + t)/2. If log_sigma2 is -inf the result is inf, so that mu = 0 gives NaN."""
     u = binary32.below(xp, a.u, a.u, near.bound)
     t = binary32.horner(xp, near.coefficients, u) * u
     half_e = fma(xp, a.excess, _TINY, a.half_e)

@@ -1,9 +1,9 @@
 """Compute E log|w| - log(scale) of posteriors that are not Gaussian, with exact derivatives.
 
 `laplace`, `uniform`, `scaled_log` and `log_ratio` have differentiation rules: `slopes` returns the
-partial derivatives of each in terms of these four functions. It calls them through ``call``, which
-adds the rule of the framework. `gamma_entropy`, `student` and `cauchy` are analytic on each range,
-and the framework differentiates their arithmetic. ``xp`` is a namespace of arrays.
+partial derivatives of each in terms of these four functions. `slopes` gets the functions
+through ``call``, which adds the differentiation rules. `gamma_entropy`, `student` and `cauchy` are
+analytic on each range, and the framework differentiates their arithmetic.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _horner(row: tuple[float, ...], v: Array) -> Array:
 
 
 def _tabulated(xp: Namespace, name: str, t: Array, rows: Any = None) -> Array:
-    """Evaluate a table at t, or polynomials with other coefficients, `rows`, on its ranges."""
+    """Evaluate a table at t. `rows` replaces the coefficients of the table, but not its ranges."""
     from .posterior_tables import TABLES
 
     bounds, centres, _ = TABLES[name, dtype_name(xp, t)]
@@ -117,7 +117,7 @@ def _near_term(
     result = series - growing * logarithm
     for _ in range(odd + power):
         result = result * x
-    # Because L'' = L - log|x|, add the derivatives of -log|x| of the orders order - 2, - 4, ...
+    # L'' is L - log|x|, so add the derivatives of -log|x| of order `order` - 2, `order` - 4, ...
     for q in range(order - 2, 0, -2):
         pole: Any = float((-1) ** q * factorial(q - 1))
         for _ in range(abs(power - q)):
@@ -168,7 +168,7 @@ def _laplace_rows(dtype: str, i: int, j: int) -> tuple[tuple[float, ...], ...]:
 
     _, centres, polynomials = TABLES["laplace", dtype]
     if i + j >= 2 and dtype == "float32":
-        # Differentiation would make the error of the float32 fit as large as this term.
+        # Use the float64 fit. A derivative of the float32 fit has an error as large as itself.
         _, centres, polynomials = TABLES["laplace", "float64"]
     found = []
     for centre, coefficients in zip(centres, polynomials, strict=True):
@@ -301,7 +301,7 @@ def gamma_entropy(xp: Namespace, a: Array) -> Array:
 
 
 def student(xp: Namespace, df: Array) -> Array:
-    """Return entropy minus E log|w| of StudentT(df), minus the same difference of a Gaussian.
+    """Return entropy - E log|w| of StudentT(df), minus entropy - E log|w| of a Gaussian.
 
     The result is J(df/2) - J((df + 1)/2) with J = `gamma_entropy`, and tends to 0 as df -> inf.
     """

@@ -14,7 +14,8 @@ def unit(xp: Namespace, rsqrt: Callable[[Array], Array], loc: Array, scale: Arra
 
     KL(N(loc, scale^2) || C/|w|) does not depend on the unit of w, but the rounding error of 2
     log(scale) does. The factor is 1/scale where scale is larger than ``|loc|``, and
-    1/sqrt(``|loc|`` scale) elsewhere. Then log(sigma^2) is small and neither product overflows.
+    1/sqrt(``|loc|`` scale) elsewhere. The logarithm of the new scale is small, and neither product
+    overflows.
 
     KL does not depend on the factor, so the caller passes arguments without gradients.
     """
@@ -27,7 +28,7 @@ def power_of_two(xp: Namespace, size: Array) -> Array:
     """Return a power of 2 that scales numbers of magnitude up to ``size`` into a safe range.
 
     The scaling is exact. The factor is 1 for sizes from 2^-60 to 2^60 in float32, and from 2^-400
-    to 2^400 in float64. Beyond these sizes, sums, widths or their quotients could overflow.
+    to 2^400 in float64. For other sizes a sum, a width or a quotient could overflow.
     """
     bound, far = (60, 64) if xp.finfo(size.dtype).bits == 32 else (400, 600)
     one = xp.ones_like(size)
@@ -39,7 +40,7 @@ def marginals(xp: Namespace, size: Array, diagonal: Array, others: Array) -> tup
     """Return s = sqrt(diagonal^2 + sum of others^2 over the last axis), and log(s/``|diagonal|``).
 
     For the rows of a Cholesky factor of the covariance S, s holds the standard deviations. The
-    logarithms add up to half of sum(log S_ii) - log det S. Small terms keep their digits, and no
+    logarithms add up to (sum(log S_ii) - log det S)/2. Small terms keep their digits, and no
     square overflows or underflows.
 
     ``size``, the largest magnitude in a row, has no effect on the results, so the caller passes it

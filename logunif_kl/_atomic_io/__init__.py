@@ -1,4 +1,4 @@
-"""How files and figures are written: the old file stays until the new one is complete."""
+"""Write files and figures. An old file stays until the new file is complete."""
 
 from ._figures import new_figure, save_figure
 from ._files import replacing

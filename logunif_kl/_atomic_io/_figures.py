@@ -11,7 +11,7 @@ from ._files import replacing
 
 
 def new_figure(purpose: str, width: float, height: float) -> Any:
-    """Make an empty figure of a size in inches; an error names the ``purpose``."""
+    """Make an empty figure of a size in inches. An ImportError names the ``purpose``."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Files that are replaced when the new one is complete."""
+"""Replace a file when the new file is complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], *, flushed: bool = False) -> Iterator[Path]:
-    """Give the path of a temporary file, which replaces the old file when it is complete.
+    """Yield the path of a temporary file, which replaces the old file after the ``with`` block.
 
     If writing fails, the old file is unchanged and no other file is left. The directory must be
     writable, and PermissionError is raised if the old file is read-only. The new file has the mode

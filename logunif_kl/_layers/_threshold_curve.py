@@ -78,7 +78,7 @@ class ThresholdCurve:
         allowed = real_number("tolerance", tolerance)
         if not allowed >= 0.0:
             raise ValueError(
-                f"tolerance must not be negative, but {allowed} was given: pass 0.0 to allow none"
+                f"tolerance must not be negative, but {allowed} was given: pass 0.0 or more"
             )
         finite = [loss for loss in self.losses if not math.isnan(loss)]
         if not finite:

@@ -183,7 +183,7 @@ class BlockedUFunc:
     def _run(
         self, arrays: list[np.ndarray], outs: tuple, where: Any, order: Any, loop: np.dtype
     ) -> tuple[np.ndarray, ...]:
-        """Evaluate by blocks. `numpy.nditer` broadcasts, casts and copies overlapping operands."""
+        """Evaluate by blocks. `numpy.nditer` broadcasts and casts, and copies what overlaps."""
         for array in outs:
             if array is not None and not array.flags.writeable:
                 raise ValueError("output array is read-only")

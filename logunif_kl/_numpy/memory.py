@@ -12,8 +12,8 @@ _BYTES = 96 * 2**20
 
 @cache
 def check_for_linear_algebra() -> None:
-    """Raise MemoryError if memory is too short for OpenBLAS, which would end the process.
+    """Raise MemoryError if there is so little memory that OpenBLAS would end the process.
 
-    OpenBLAS keeps the buffers, so one check is enough.
+    OpenBLAS keeps its memory, so one check is enough.
     """
     np.empty(_BYTES, np.uint8)

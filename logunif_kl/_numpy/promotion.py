@@ -1,8 +1,8 @@
 """Find the loop (the types of inputs and outputs) that NumPy would choose for a ufunc call.
 
-`numpy.spacing` and `numpy.nextafter` have loops for float16, float32 and float64, so their
-``resolve_dtypes`` finds the loop of any function of one or two arguments with the same loops. They
-also have a loop for long doubles, for which this module raises an error.
+`numpy.spacing` (one argument) and `numpy.nextafter` (two arguments) have the same loops as the
+functions of this package: float16, float32 and float64. Their ``resolve_dtypes`` finds the loop.
+Both also have a loop for long doubles, for which this module raises an error.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ def reduced(result: Any, reduction: str) -> Any:
 
     Masked elements are left out, even in dask. NaN is not skipped, even in pandas and xarray. A
     missing value of pandas or polars counts as NaN. The mean of an empty array is NaN. For columns
-    of dask the result is a dask array. A dataset of xarray, of several arrays, raises TypeError.
+    of dask the result is a dask array. An xarray.Dataset (several arrays) raises TypeError.
     """
     library = type(result).__module__.partition(".")[0]
     if library in ("pandas", "polars") and hasattr(result, "to_numpy"):
@@ -36,7 +36,7 @@ def reduced(result: Any, reduction: str) -> Any:
                 masked = isinstance(result, np.ma.MaskedArray)
                 total = total / np.float64(result.count() if masked else result.size)
         else:
-            # Use the array's method, because only the array knows its mask and perhaps its size.
+            # Use the array's method, because the array may have a mask or an unknown size.
             options = {"skipna": False} if library == "xarray" else {}
             total = getattr(result, reduction)(dtype=np.float64, **options)
         return total.astype(result.dtype)

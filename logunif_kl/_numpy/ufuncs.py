@@ -22,7 +22,7 @@ _COMPILED = ("avx512", "avx2", "neon", "baseline")
 
 
 def _choose() -> tuple[Any, str, str | None]:
-    """Return the C extension (or None), the kernel's name, and why Python computes (or None)."""
+    """Return the C extension (or None), the kernel's name, and why Python is used (or None)."""
     wanted = os.environ.get("LOGUNIF_KL_KERNEL", "")
     if wanted == "python":
         return None, "python", "LOGUNIF_KL_KERNEL=python asks for it"
@@ -103,7 +103,7 @@ def _ufunc(name: str) -> Any:
         return python_ufunc(name)
     ufunc = getattr(_extension, name)
     # With __module__, pickle finds the ufunc in this module. Without it, pickle would search all
-    # modules, and fail in a process without the extension. Some versions of NumPy cannot set it.
+    # modules, and fail in a process without the extension. Some NumPy versions forbid setting it.
     with suppress(AttributeError):
         ufunc.__module__ = __name__
     return ufunc

@@ -12,7 +12,7 @@ The comparison depends on the kind of the method (see `logunif_kl.methods.Declar
 First, `check_exact` compares the exact functions with `logunif_kl.reference`.
 
 No finite number of points is certain to find the worst error. The errors of closed forms are
-smooth, so the search refines their extrema. Rounding errors are not smooth.
+smooth, so the search refines their extrema.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Honesty:
 
     @property
     def holds(self) -> bool:
-        """Whether the mean squared score lies between `low` and `high`."""
+        """Whether `mean_square` lies between `low` and `high`."""
         return self.low <= self.mean_square <= self.high
 
 
@@ -135,7 +135,7 @@ def check_exact(points: int = 60) -> Checked:
     inside = np.isfinite(x)
 
     def errors(function: Callable[..., Any], true: Callable[..., Any], least: float) -> np.ndarray:
-        """Return the errors of a function, in many digits so that rounding does not hide them."""
+        """Return the errors of a function, in 40 digits so that rounding does not hide them."""
         found = np.zeros(x.size)
         with mpmath.workdps(40):
             for at in np.flatnonzero(inside):
@@ -240,7 +240,7 @@ def _relative(found: Any, exact: Any, least: float = 0.0) -> np.ndarray:
 
 
 def _worst(errors: np.ndarray, x: np.ndarray, declared: float | None) -> Compared:
-    """Return the largest error, or NaN if there is one, next to the declared error or 0."""
+    """Compare the largest error, or NaN if there is one, with the declared error (None means 0)."""
     at = int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))
     return Compared(declared or 0.0, float(errors[at]), float(x[at]))
 

@@ -20,7 +20,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "0.
 MARKERS = ("v", "D", "o", "P", "s", "^", "X", "<")
 FIGURE_2 = Interval("dropout rates from 0.05 to 0.5", math.log(0.05 / 0.95), 0.0)
 SHOWN = Interval("log_alpha in [-12, 12]", -12.0, 12.0)
-FLOOR = 1e-17  # where a logarithmic axis shows a numerical method's error of 0
+FLOOR = 1e-17  # a numerical method's error of 0 is drawn here on a logarithmic axis
 SEED = 0
 
 
@@ -70,7 +70,7 @@ def _draw_curves(axes: Any, methods: Sequence[Method]) -> None:
 
 
 def draw_errors(methods: Sequence[Method], path: str) -> None:
-    """Plot the errors of the value and the gradient of every method, down to rounding errors."""
+    """Plot the errors of the value and the gradient of every method, including rounding errors."""
     figure = new_figure("--output", 11.0, 5.2)
     value, gradient = figure.subplots(1, 2, sharey=True)
     for index, method in enumerate(methods):
@@ -91,7 +91,7 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
         if method.gradient is not None:
             errors.append((gradient, np.abs(method.gradient(x) - slope) / slope))
         for axes, error in errors:
-            # Leave out the zeros of a smooth error. Draw rounding errors of 0 at the bottom.
+            # Do not draw the zeros of a smooth error. Draw a rounding error of 0 at the bottom.
             axes.plot(x, np.where(error < FLOOR, np.nan if smooth else FLOOR, error), **style)
     for axes, title in (
         (value, "Error of the value, relative to max(1, |-KL|); 0 is at the bottom"),

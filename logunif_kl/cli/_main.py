@@ -1,4 +1,4 @@
-"""Parse and run commands. A user's error prints one sentence, and the exit status is 2."""
+"""Parse and run commands. An error of the user is printed as one sentence, with exit status 2."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command and return its exit status. Print a user's error as one sentence."""
+    """Run a command and return its exit status. If the user made an error, print one sentence."""
     if sys.stdout is None:
         return fail("standard output is closed: leave it open, or send it to a file")
     try:

@@ -23,7 +23,7 @@ from ..methods._progress import progress_bar
 from ._process import complain, emit, lacks_memory
 
 STDOUT = "-"
-UNLIMITED = 1_000_000  # a console this wide never wraps a table, so it can measure one
+UNLIMITED = 1_000_000  # the width of a console on which no table wraps, used to measure tables
 PATIENCE = 2.0  # seconds before a progress bar appears
 _NUMBERS = re.compile(r"\[\s+((?:[-+.\deE]+,\s+)*[-+.\deE]+)\s+\]")
 
@@ -114,7 +114,7 @@ def add_json(parser: Any) -> None:
 
 
 def write_record(path: str, document: dict[str, Any], *, finite: bool = False) -> None:
-    """Write a result as `write_json` does, and add a hash of it, which reveals later changes.
+    """Write a result as `write_json` does, and add a hash, which reveals later changes.
 
     With ``finite``, raise ValueError for an infinite number or NaN.
     """
@@ -181,10 +181,10 @@ def show_tables(tables: Sequence[Any], notes: Sequence[str] = ()) -> None:
 
 
 def _narrowed(table: Any, width: int, boundless: Any) -> tuple[Any, list[str]]:
-    """Make a table of at most `width` columns, and name the columns that are left out.
+    """Make a table of at most `width` characters, and name the columns that are left out.
 
     Text wraps between words. Numbers are never cut. Instead whole columns are left out: first the
-    columns in `drop_first`, then numbers from the right. One name and one number always stay.
+    columns in `drop_first`, then columns of numbers from the right. At least two columns stay.
     """
     columns = [
         replace(c, min_width=_longest(c, "\n" if c.no_wrap else None)) for c in table.columns
@@ -233,7 +233,7 @@ def new_table(
     text: Sequence[str] = (),
     drop_first: Sequence[str] = (),
 ) -> Any:
-    """Make a table of numbers, except that columns whose headings are in `text` hold text.
+    """Make a table. Columns whose headings are in `text` hold text, and the others hold numbers.
 
     If the terminal is too narrow, the columns in `drop_first` are left out first.
     """

@@ -27,7 +27,7 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def emit(text: str) -> None:
-    """Write to standard output. If its pipe is closed, drop the output and go on."""
+    """Write to standard output. If it is a pipe that nobody reads, drop the output and go on."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -52,7 +52,7 @@ def fail(text: str, status: int = 2) -> int:
 
 
 def silence(stream: TextIO | None) -> None:
-    """Redirect a standard stream to the null device, so that the last flush cannot fail."""
+    """Redirect a standard stream to the null device, so that the flush at exit cannot fail."""
     if stream is None:
         return
     devnull = os.open(os.devnull, os.O_WRONLY)

@@ -94,7 +94,7 @@ def _common(low: float, high: float) -> Interval:
 
 
 def intervals(method: Method, common: Interval = WIDE) -> list[Interval]:
-    """List the intervals that a method declares, with ``common`` in place of [-10, 10]."""
+    """List the intervals, other than [-10, 10], that a method declares, and add ``common``."""
     own = [claim.interval for claim in method.claims if claim.interval is not WIDE]
     return [*own, common]
 

@@ -166,7 +166,7 @@ def _check(options: argparse.Namespace) -> None:
         given = _given(options, SINGLE) + ["--target"] * (options.target != TARGETS[0])
         if given:
             raise CommandError(
-                f"--ladder makes many fits, but {given[0]} is for one: leave one of them out"
+                f"--ladder makes many fits, but {given[0]} is for a single fit: leave one out"
             )
     _convention(options)
     if options.formula is None:
@@ -215,7 +215,7 @@ def _climb(options: argparse.Namespace, command: str) -> None:
 
 
 def ladder_document(rungs: Sequence[Rung]) -> dict[str, Any]:
-    """Return a ladder as a JSON document. `Fit.from_json` can read each of its fits."""
+    """Return the fits of --ladder as a JSON document. `Fit.from_json` can read each fit."""
     return {
         "rungs": [
             {
@@ -233,7 +233,7 @@ def ladder_document(rungs: Sequence[Rung]) -> dict[str, Any]:
 
 
 def _ladder_table(rungs: Sequence[Rung]) -> Any:
-    """Make the table of a ladder, with a row for each number of terms."""
+    """Make the table of --ladder, with a row for each number of terms."""
     sigmoid = rungs[0].family == SIGMOID
     rows = []
     for rung in rungs:

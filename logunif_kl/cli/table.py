@@ -206,7 +206,7 @@ def _mpf(number: Exact) -> Any:
 
 
 def _short(value: float | str) -> str:
-    """Return six digits of a number: a double, or the text of a number of any size."""
+    """Format a number, given as a double or as text, with six significant digits."""
     if isinstance(value, float):
         return f"{value:.6g}"
     import mpmath

@@ -2,7 +2,7 @@
 
 The speed of a machine drifts (clock frequency, other processes), so times taken one after the other
 are hard to compare. This module therefore runs every candidate once in every round, in rotating
-order. A ratio divides two times of the same round, and its median is over all rounds.
+order. A ratio of times is computed in each round. Its median over all rounds is returned.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `fit_polynomial` finds the best constants of Kingma's formula over any range, and `fit_sigmoid`
 finds those of Molchanov's formula. Both return a `Fit`, which measures its errors and writes the
 formula as source code in several languages. `ladder` lists the best errors for each number of
-terms. Use a fit in code that cannot depend on this library, or to publish an approximation.
+terms. Use a fit in code that cannot depend on this library, or in a publication.
 """
 
 from ..methods import Extremum as Extremum

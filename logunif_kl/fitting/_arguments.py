@@ -57,9 +57,8 @@ def alpha_range(given: Any) -> tuple[float, float]:
     if low < 0.0:
         what = "crosses 0" if high > 0.0 else "is negative"
         raise ValueError(
-            f"alpha_range must hold alpha = sigma^2/mu^2, which is not negative, but "
-            f"({low:g}, {high:g}) was given, which {what}: begin it at 0 or above, or pass "
-            "exponentials if these are logarithms"
+            f"alpha_range must hold alpha = sigma^2/mu^2 >= 0, but ({low:g}, {high:g}) was given, "
+            f"which {what}: begin it at 0 or above, and pass alpha, not log alpha"
         )
     if not low < high:
         raise ValueError(
@@ -68,13 +67,14 @@ def alpha_range(given: Any) -> tuple[float, float]:
         )
     if not high <= LARGEST_ALPHA:
         raise ValueError(
-            f"alpha_range must end at {LARGEST_ALPHA:g} at most, because a polynomial has no limit "
-            f"as alpha -> inf, but ({low:g}, {high:g}) was given: use fit_sigmoid for every alpha"
+            f"alpha_range must end at {LARGEST_ALPHA:g} at most, because a polynomial diverges "
+            f"as alpha -> inf, but ({low:g}, {high:g}) was given: use fit_sigmoid for larger alpha"
         )
     if high < SMALLEST_ALPHA:
         raise ValueError(
-            f"alpha_range must reach {SMALLEST_ALPHA:g}, because -KL is 1/2 log(alpha) + constant "
-            f"below to a double's precision, but ({low:g}, {high:g}) was given: raise its end"
+            f"alpha_range must reach {SMALLEST_ALPHA:g}, because for smaller alpha -KL is "
+            "1/2 log(alpha) + constant in double precision, but "
+            f"({low:g}, {high:g}) was given: raise the end of the range"
         )
     return low, high
 

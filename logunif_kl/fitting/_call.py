@@ -2,7 +2,7 @@
 
 Tensors of PyTorch and arrays of JAX are recognised by their type. The framework's own functions,
 found in `sys.modules`, compute the formula. The result can therefore be differentiated, vectorised
-and compiled. Other arrays are computed as in `logunif_kl.methods`.
+and compiled. Other arrays are handled as in `logunif_kl.methods`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OWN = {"torch": "torch", "jax": "jax.numpy"}
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The function (xp, x) -> value or slope of a formula, which can be pickled and hashed."""
+    """A picklable and hashable function (xp, x) that returns the value or slope of a formula."""
 
     formula: Formula
     of: str

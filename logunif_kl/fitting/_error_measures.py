@@ -31,14 +31,14 @@ class Errors:
     max_error : float
         Worst absolute error of -KL.
     max_error_at : float
-        The log alpha of `max_error`; infinite if the error only tends to it there.
+        The log alpha of `max_error`, or +-inf if the error is largest in that limit.
     rms_error : float
-        Root mean square error of -KL, uniform in the variable that the option ``grid`` names. Over
-        an unbounded range, only the part within [-10, 10] counts.
+        Root mean square error of -KL, averaged uniformly over the variable that the option ``grid``
+        names. If an end is infinite, only the part of the range within [-10, 10] counts.
     max_grad_error : float
         Worst relative error of d(-KL)/d log alpha.
     max_grad_error_at : float
-        The log alpha of `max_grad_error`; infinite if the error only tends to it there.
+        The log alpha of `max_grad_error`, or +-inf if the error is largest in that limit.
     """
 
     log_alpha_range: tuple[float, float]
@@ -70,7 +70,7 @@ class _Fixed:
 
 
 def fixed(formula: Formula, target: str, weight: object) -> tuple[Quantity, ...]:
-    """Return the errors of a formula: of its value, its gradient or both, as `target` says."""
+    """Return the errors of a formula's value, its gradient or both, as `target` says."""
     return quantities(_Fixed(formula), target, weight)  # type: ignore[arg-type]
 
 
@@ -98,7 +98,7 @@ def measure(formula: Formula, low: float, high: float, grid: str = "log") -> Err
 
 
 def quadrature(low: float, high: float, grid: str) -> tuple[Array, Array]:
-    """Return nodes in log alpha, and the weights of a mean uniform in the variable `grid`."""
+    """Return nodes in log alpha, and weights for a uniform mean over the variable `grid`."""
     nodes, weights = _gauss_legendre()
     a, b = to_grid(low, grid), to_grid(high, grid)
     if not (math.isfinite(a) and math.isfinite(b)):

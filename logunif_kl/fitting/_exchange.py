@@ -1,10 +1,10 @@
 """Minimax fits by exchange: make the error equal at its extrema, find new extrema, repeat.
 
-This is Remez's algorithm, with Newton steps if the family is not linear. At the solution the
-weighted error reaches its largest size h at (parameters + 1) points. If one quantity is fitted, its
-error alternates in sign at these points. This proves that the fit is optimal if the family is
-linear, and locally optimal otherwise. If value and gradient are fitted together,
-`_linear_programming` finds the points, and `refine` moves them.
+This is Remez's algorithm, with Newton steps if the formula is not linear in its parameters. At the
+solution the weighted error reaches its largest size h at (parameters + 1) points. If only the value
+or only the gradient is fitted, its error alternates in sign at these points. The alternation proves
+that the fit is optimal for a linear formula, and locally optimal otherwise. If value and gradient
+are fitted together, `_linear_programming` finds the points, and `refine` moves them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ._problem import Array, Problem
 
 TOLERANCE = 1e-9
 MAX_EXCHANGES = 60
-DIVERGED = 1e100  # the square of a smaller parameter does not overflow
+DIVERGED = 1e100  # parameters above this count as diverged, well before their squares overflow
 
 
 def alternation(x: Array, error: Array, wanted: int) -> list[int]:
-    """Return the indices of at most ``wanted`` extrema of alternating sign, with large errors."""
+    """Return the indices of at most ``wanted`` large extrema whose signs alternate."""
     chosen: list[int] = []
     for i in range(x.size):
         if chosen and (error[i] > 0) == (error[chosen[-1]] > 0):
@@ -34,7 +34,7 @@ def alternation(x: Array, error: Array, wanted: int) -> list[int]:
         if len(chosen) - wanted == 1:
             chosen.pop(0 if abs(error[chosen[0]]) < abs(error[chosen[-1]]) else -1)
             continue
-        # drop the smallest error with its smaller neighbour: the signs of the rest then alternate
+        # drop the smallest error and its smaller neighbour, so that the other signs still alternate
         sizes = np.abs(error[chosen])
         least = int(np.argmin(sizes))
         if least in (0, len(chosen) - 1):
@@ -47,14 +47,14 @@ def alternation(x: Array, error: Array, wanted: int) -> list[int]:
 
 
 def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
-    """Return the p with the least largest error of one quantity, or None without convergence."""
+    """Return the p that minimises the largest error, or None if the exchange does not converge."""
     (quantity,) = problem.quantities
     wanted = problem.family.size + 1
     x, error = quantity.extrema(p, grid)
     chosen = alternation(x, error, wanted)
     if problem.family.linear:
         middle = (np.arange(wanted) * (grid.size - 1)) // (wanted - 1)
-        # start from the extrema of the least-squares fit, or from grid points if it has too few
+        # start from the least-squares fit's extrema if these are enough, otherwise from grid points
         reference = x[chosen] if len(chosen) == wanted else grid[middle]
     elif len(chosen) < wanted:
         return None
@@ -80,7 +80,7 @@ def remez(problem: Problem, p: Array, grid: Array) -> Array | None:
 def level(
     problem: Problem, p: Array, points: Sequence[tuple[int, float]], signs: Array
 ) -> tuple[Array, float] | None:
-    """Solve error(p, x_i) = sign_i h for p and h by Newton's method. Return None if it fails."""
+    """Solve error(p, x_i) = sign_i h for p and h by Newton's method, or return None on failure."""
     h = math.nan
     for _ in range(1 if problem.family.linear else 30):
         error = np.empty(len(points))

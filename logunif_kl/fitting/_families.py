@@ -20,7 +20,7 @@ from .._convention import HALF_GAMMA_LOG_2
 from .._mpmath import LOCK
 from ._problem import Array
 
-# Only this module uses this context, under LOCK, because other threads may use mpmath too.
+# Other threads may use mpmath, so this module has its own context, and uses it under LOCK.
 _MP = mpmath.MPContext()
 
 
@@ -100,8 +100,8 @@ def _minus(one: list, other: list) -> list:
 class SigmoidFamily:
     """-1/2 softplus(-x) - sum_i k1_i sigmoid(-k2_i - k3_i x).
 
-    The parameters are (k1, k2, k3) of each term in turn. If ``fixed``, the first k1 is not a
-    parameter, but follows from the sum of all k1, which is (gamma + log 2)/2.
+    The parameters are (k1, k2, k3) of each term in turn. If ``fixed``, the sum of all k1 must be
+    (gamma + log 2)/2, so the first k1 is not a parameter.
     """
 
     terms: int
@@ -163,5 +163,5 @@ class SigmoidFamily:
 
 
 def sigmoid(z: Array) -> Array:
-    """Compute 1/(1 + exp(-z)) to relative accuracy for every z."""
+    """Compute 1/(1 + exp(-z)) with a small relative error for every z."""
     return np.asarray(np.exp(-np.logaddexp(0.0, -z)))

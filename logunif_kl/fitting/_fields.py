@@ -58,7 +58,8 @@ def _range(name: str, given: Any) -> tuple[float, float]:
     try:
         return arguments.log_alpha_range(given)
     except (TypeError, ValueError, OverflowError):
-        must = f"two numbers that ascend and meet +-{arguments.FARTHEST:g}"
+        far = arguments.FARTHEST
+        must = f"two ascending numbers that span a part of [-{far:g}, {far:g}]"
         raise _refused(name, must, given) from None
 
 
@@ -111,7 +112,7 @@ def _coefficients(family: str) -> Check:
             raise _refused(name, ones if each == 1 else threes, given)
         found = tuple(_FINITE(f"{name}[{i}]", c) for i, c in enumerate(given))
         if math.isinf(sum(map(abs, found))):
-            raise _refused(name, "numbers of a finite sum", given)
+            raise _refused(name, "numbers whose magnitudes have a finite sum", given)
         return found
 
     return check

@@ -1,4 +1,4 @@
-"""`Fit`: a fitted formula with its errors and with the options that it was made with."""
+"""`Fit`: a fitted formula, its errors, and the options of the fit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._tables import text
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted formula for -KL, which `fit_polynomial` or `fit_sigmoid` returns.
+    """A fitted formula for -KL, returned by `fit_polynomial` and `fit_sigmoid`.
 
     A `Fit` is immutable, comparable and hashable. An invalid field raises `ValueError`.
     With x = log alpha the formula is, for ``zero_at=inf``::
@@ -36,8 +36,8 @@ class Fit:
     coefficients : tuple of float
         (c1, ..., cn), or (k1, k2, k3) of each term in turn.
     constant : float
-        The constant of a polynomial for ``zero_at=inf``. For sigmoids it is 0, because they vanish
-        as alpha -> inf.
+        The constant of a polynomial for ``zero_at=inf``. For sigmoids it is 0, because the
+        formula above vanishes as alpha -> inf.
     log_alpha_range : tuple of float
         The range of the fit.
     norm, target, grid : str
@@ -50,8 +50,8 @@ class Fit:
     level : float
         The objective at the solution: the largest weighted error, or the root mean square error.
     extrema : tuple of Extremum
-        The points where the error of a minimax fit has magnitude ``level``. The errors of a single
-        quantity alternate in sign there (equioscillation).
+        The points where the error of a minimax fit has magnitude ``level``. If ``target`` is not
+        ``"both"``, the error alternates in sign there (equioscillation).
     inside : Errors
         The errors measured over ``log_alpha_range``.
     wide : Errors
@@ -109,7 +109,7 @@ class Fit:
 
     @property
     def rms_error(self) -> float:
-        """Root mean square error of -KL on the range, uniform in the variable ``grid``."""
+        """Root mean square error of -KL on the range, averaged over the variable ``grid``."""
         return self.inside.rms_error
 
     @property
@@ -133,14 +133,14 @@ class Fit:
         log_alpha : array_like or array
             Of any shape, from NumPy, dask, xarray, an array-API namespace, PyTorch or JAX.
         zero_at, log_c : float, optional
-            The constant, as in `logunif_kl.neg_kl`. It adds the same number to the fit and to the
-            exact value, so the error of the fit does not depend on it.
+            The constant, as in `logunif_kl.neg_kl`. The exact value has the same constant, so the
+            error of the fit does not depend on it.
 
         Returns
         -------
         array or scalar
-            Of the shape, floating type and library of `log_alpha`. For PyTorch and JAX, the result
-            can be differentiated.
+            The fitted -KL, with the shape, floating type and library of `log_alpha`. For PyTorch
+            and JAX, the result can be differentiated.
 
         Raises
         ------
@@ -165,8 +165,8 @@ class Fit:
         Parameters
         ----------
         language : {"python", "numpy", "torch", "jax", "c", "latex"}
-            All but ``"latex"`` define a function ``neg_kl(log_alpha)`` that gives the same numbers
-            up to rounding. With ``"python"`` and ``"c"`` it takes one float.
+            All but ``"latex"`` define a function ``neg_kl(log_alpha)`` that agrees with
+            `Fit.neg_kl` up to rounding. For ``"python"`` and ``"c"`` this function takes one float.
         zero_at, log_c : float, optional
             The constant of the written formula, as in `neg_kl`.
 
@@ -276,7 +276,7 @@ class Fit:
         Raises
         ------
         ValueError
-            If the text is not JSON, or does not hold a fit. The message names the wrong field.
+            If the text is not JSON, or does not hold a fit. The message names an invalid field.
 
         Examples
         --------

@@ -6,7 +6,7 @@ With softplus(y) = log(1 + exp(y)) and sigmoid(y) = exp(-softplus(-y)), the two 
     sigmoid:     constant - softplus(-x)/2 - sum_i k1_i sigmoid(-k2_i - k3_i x)
 
 The second formula, with one term, is Molchanov's k1 sigmoid(k2 + k3 x) - 1/2 log(1 + 1/alpha) - k1.
-Written as above, nothing cancels as x -> inf, and no exponential overflows, even in derivatives.
+In the form above no digits cancel as x -> inf, and no exponential overflows, even in derivatives.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from .._errors import shown
 
 POLYNOMIAL, SIGMOID = "polynomial", "sigmoid"
-#: The largest degree of a polynomial, or number of sigmoids.
+#: The largest degree of a polynomial, and the largest number of sigmoids.
 MOST = {POLYNOMIAL: 60, SIGMOID: 5}
 NAME = "neg_kl"
 
@@ -71,8 +71,7 @@ def source(formula: Formula, language: str, constant: float, note: str) -> str:
     """Write a formula as source code, with ``constant`` added and ``note`` as a comment."""
     if language not in WRITERS:
         raise ValueError(
-            f"there is no language {shown(language)} to write a formula in: "
-            f"choose from {', '.join(WRITERS)}"
+            f"there is no language {shown(language)}: choose from {', '.join(WRITERS)}"
         )
     shifted = Formula(formula.family, formula.constant + constant, formula.coefficients)
     if math.isinf(shifted.constant):
@@ -85,7 +84,7 @@ def source(formula: Formula, language: str, constant: float, note: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """How a language writes exp, softplus, sigmoid and a definition. The defaults are Python's."""
+    """How a language writes exp, softplus, sigmoid and a function. The defaults are Python's."""
 
     exp: str
     softplus: str

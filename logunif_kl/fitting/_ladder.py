@@ -22,9 +22,9 @@ MAX_RUNGS = {SIGMOID: MOST[SIGMOID], POLYNOMIAL: 12}
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published formula with the same number of constants, measured over the same range.
+    """A published formula with as many constants as a `Rung`, measured over the rung's range.
 
-    If the additive constant is not fixed, ``max_error`` is for the constant that makes it least.
+    If the paper does not fix the additive constant, ``max_error`` is for the best constant.
     """
 
     name: str
@@ -75,13 +75,13 @@ def ladder(
     Parameters
     ----------
     max_terms : int, default 3
-        The last number of terms: at most 5 sigmoids, or degree 12.
+        The largest number of terms: at most 5 sigmoids, or degree 12.
     family : {"sigmoid", "polynomial"}
         Sums of sigmoids for every alpha, or polynomials over alpha in [0.05, 1].
     norm : {"minimax", "least_squares"}
         The same as for `fit_sigmoid`.
     progress : callable, optional
-        ``progress(steps)`` must yield each of the steps, for example with a progress bar.
+        ``progress(steps)`` must yield each of the steps, and may show a progress bar.
 
     Returns
     -------

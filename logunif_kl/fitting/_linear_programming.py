@@ -1,9 +1,9 @@
 """Find minimax fits of value and gradient together, by linear programming.
 
 If both are fitted, the number of extrema is unknown, so `_exchange` has no points to start from.
-Here a linear program minimises the largest linearised error on a grid. If this step lowers the true
-largest error, it is kept. Otherwise the next program may only take smaller steps. At the end the
-points with active constraints are passed to `_exchange.refine`.
+Here a linear program finds the step that minimises the largest linearised error on a grid. A step
+is taken if it lowers the true largest error. Otherwise the next step must be smaller. At the end
+the points with active constraints are passed to `_exchange.refine`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def minimise_by_linear_programs(problem: Problem, p: Array, grid: Array) -> tupl
         else:
             radius = min(radius, float(np.max(np.abs(step) / scale))) / 4.0
         if problem.family.linear and ratio > 0.999:
-            # linprog's tolerance is relative to the error before the step, so solve once more.
+            # The linearised error is exact here, so the next step may have any size.
             radius = np.inf
     return p, points
 

@@ -1,4 +1,4 @@
-"""Make a `Fit` from a solved formula: measure its errors and record its levelled extrema."""
+"""Make a `Fit` from a solved formula: measure its errors and record its largest extrema."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ._fit import Fit
 from ._formula import Formula
 from ._problem import Problem
 
-LEVELLED = 1e-5  # extrema within this fraction of the largest one count as levelled
+LEVELLED = 1e-5  # extrema within this fraction of the largest extremum count as equally large
 
 
 def _rounding(formula: Formula) -> float:
-    """Bound the change of the value that comes from rounding the coefficients."""
+    """Estimate the error of the value that comes from rounding the coefficients."""
     return float(np.finfo(np.float64).eps * sum(abs(c) for c in formula.coefficients))
 
 

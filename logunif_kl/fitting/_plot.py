@@ -1,4 +1,4 @@
-"""Plot the errors of a fit's value and gradient, and its levelled extrema."""
+"""Plot the errors of a fit's value and gradient, and mark the points in ``extrema``."""
 
 from __future__ import annotations
 

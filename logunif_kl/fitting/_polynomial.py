@@ -44,26 +44,26 @@ def fit_polynomial(
     ----------
     degree : int, default 3
         n, from 1 to 60. Terms of a high degree nearly cancel. If rounding the coefficients raises
-        the error by more than 1 %, a ValueError is raised (over [0.05, 1], from degree 20 or so).
+        the error by more than 1 % (over [0.05, 1] from about degree 20), a ValueError is raised.
     alpha_range : pair of float, default (0.05, 1)
-        The range of alpha, a ratio of variances. The range may begin at 0 and must be finite.
+        The range of alpha = sigma^2/mu^2, which may begin at 0 and must be finite.
     norm : {"minimax", "least_squares"}
         Minimise the largest error (by Remez's exchange) or the mean square error.
     grid : {"log", "linear", "dropout_rate"}
-        The variable in which the mean square is uniform: log alpha, alpha, or
+        The variable over which squares are averaged uniformly: log alpha, alpha, or
         p = alpha/(1 + alpha). A minimax fit does not depend on `grid`.
     free_constant : bool, default True
         Whether to fit the constant. If not, it is -(gamma + log 2)/2, which makes the formula exact
         as alpha -> 0.
     weight : {None, "absolute", "relative"} or callable
-        With None, the error of -KL is absolute and the error of its gradient relative. The names
-        make both errors absolute, or both relative (the error of -KL relative to -KL for
-        ``zero_at=inf``). A callable takes an array of log alpha and returns positive factors, which
-        multiply the errors that None uses.
+        With None, the error of -KL is absolute and the error of its gradient relative. With
+        ``"absolute"`` both are absolute. With ``"relative"`` both are relative, where -KL is taken
+        for ``zero_at=inf``. A callable takes an array of log alpha and returns positive factors,
+        which multiply the errors that None uses.
     target : {"value", "gradient", "both"}
         What to minimise: the error of -KL, the error of its derivative in log alpha, or the larger
         of the two (for least squares, the sum of their squares). The gradient does not determine a
-        free constant, so ``"gradient"`` takes the best constant for the value.
+        free constant, so with ``"gradient"`` it is the best constant for the value.
 
     Returns
     -------
@@ -76,9 +76,9 @@ def fit_polynomial(
 
     Notes
     -----
-    Over [0.05, 1] the best cubic has a worst error of 5.26e-3, at five points with alternating
-    signs. Kingma's published coefficients, with their best constant, have 6.64e-3. Least squares on
-    the log grid reproduces those coefficients to 0.2 %.
+    Over [0.05, 1] the best cubic has a worst error of 5.26e-3, reached at five points with
+    alternating signs. Kingma's published coefficients, with their best constant, have a worst error
+    of 6.64e-3. Least squares on the log grid reproduces those coefficients to 0.2 %.
 
     References
     ----------
@@ -140,14 +140,14 @@ def _minimax(problem: Problem, p: Array, degree: int) -> Array:
         return p  # all errors are rounding errors
     if found is None:
         raise ValueError(
-            f"the best error of degree {degree} over this range is too near double precision's "
-            f"rounding to be levelled, at {problem.worst(p, points):.0e}: ask for a lower degree"
+            f"the fit of degree {degree} over this range did not converge, because its error of "
+            f"{problem.worst(p, points):.0e} is close to rounding errors: ask for a lower degree"
         )
     return found
 
 
 def _both(problem: Problem, p: Array, points: Array) -> Array:
-    """Minimise the larger of two errors. First try the best fit of each error by itself."""
+    """Minimise the larger of two errors. First try the fits that minimise only one of them."""
     family = problem.family
     assert isinstance(family, PolynomialFamily)
     for i, quantity in enumerate(problem.quantities):

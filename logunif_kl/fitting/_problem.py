@@ -64,7 +64,7 @@ class Quantity:
         return np.asarray(error * self._scale(x))
 
     def noise(self, x: Array) -> float:
-        """Bound the rounding error of `error`. Extrema smaller than this cannot be made equal."""
+        """Bound the rounding error of `error`. Extrema below this bound cannot be made equal."""
         exact = _api.neg_kl(x) if self.name == "value" else _api.neg_kl_grad(x)
         return float(16.0 * np.finfo(np.float64).eps * np.max(np.abs(exact) * self._scale(x)))
 
@@ -111,7 +111,7 @@ class Problem:
         return grid
 
     def worst(self, p: Array, x: Array) -> float:
-        """Return the largest error of all quantities at the points x, or infinity if one is NaN."""
+        """Return the largest error of all quantities at the points x, or infinity if any is NaN."""
         largest = max(float(np.max(np.abs(q.error(p, x)))) for q in self.quantities)
         return largest if math.isfinite(largest) else math.inf
 

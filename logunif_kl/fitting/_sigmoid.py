@@ -23,7 +23,7 @@ from ._sigmoid_search import least_squares_fits, minimise_by_slsqp, starts
 GRID = 2001
 CANDIDATES = 4
 STARTS = {2: 16, 3: 12, 4: 12, 5: 8}
-#: The largest sum of |k1|. Above it, terms nearly cancel and lose digits in float32.
+#: The largest allowed sum of |k1|. Larger terms nearly cancel, which loses digits in float32.
 MAX_AMPLITUDE = 4.0
 
 
@@ -48,11 +48,11 @@ def fit_sigmoid(
     log_alpha_range : pair of float, default (-inf, inf)
         The range of log alpha; either end may be infinite.
     norm : {"minimax", "least_squares"}
-        Minimise the largest error, or the mean square error, uniform in log alpha. If the range has
-        an infinite end, the mean is over its part within [-10, 10].
+        Minimise the largest error, or the mean square error over log alpha. If the range has an
+        infinite end, the mean is over its part within [-10, 10].
     fix_limit : bool, default False
-        Constrain sum k1 to (gamma + log 2)/2, so that the value is exact as alpha -> 0. (As
-        alpha -> inf it is always exact.)
+        Constrain sum k1 to (gamma + log 2)/2, so that the value is exact as alpha -> 0. (The value
+        is always exact as alpha -> inf.)
     weight, target
         The same as for `fit_polynomial`.
 
@@ -68,10 +68,10 @@ def fit_sigmoid(
 
     Notes
     -----
-    The best single sigmoid, with constants near (0.63021, 1.86874, 1.49788), has a worst error of
-    4.97e-3. The published constants have 9.37e-3. Four extrema of alternating sign prove a local
-    optimum. With several terms, a better fit than the one found may exist. The search excludes
-    sum |k1| > 4, because terms that nearly cancel lose digits.
+    The best single sigmoid has constants near (0.63021, 1.86874, 1.49788) and a worst error of
+    4.97e-3. Four extrema of alternating sign prove that it is a local optimum. The published
+    constants have a worst error of 9.37e-3. With several terms, a better fit than the one found may
+    exist. The search excludes sum |k1| > 4, because terms that nearly cancel lose digits.
 
     References
     ----------
@@ -125,7 +125,7 @@ def _amplitude(problem: Problem, p: Array) -> float:
 
 
 def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> list[Array]:
-    """Return least-squares solutions. For minimax with several terms, add starting points."""
+    """Return least-squares solutions and, for minimax with several terms, starting points."""
     family = problem.family
     assert isinstance(family, SigmoidFamily)
     count = 1 if family.terms == 1 else 4 + 2 * family.terms

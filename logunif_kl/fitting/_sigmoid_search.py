@@ -85,7 +85,7 @@ def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: in
 def minimise_by_slsqp(problem: Problem, p: Array, grid: Array, to_beat: float = math.inf) -> Array:
     """Return parameters that locally minimise the largest error, from a search that begins at p.
 
-    Stop if the error at the chosen points exceeds ``to_beat``, because more points only raise it.
+    Stop if the minimax error at the points exceeds ``to_beat``: more points only raise that error.
     """
     found = [q.extrema(p, grid) for q in problem.quantities]
     points = [_thinned(grid, x) for x, _ in found]

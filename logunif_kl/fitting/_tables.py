@@ -13,7 +13,7 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 
 
 def tables(fit: Any) -> list[Table]:
-    """Make the tables of a fit: its constants, its errors, and its levelled extrema."""
+    """Make the tables of a fit: its constants, its errors, and its largest extrema."""
     constants = [(name, repr(number)) for name, number in _named(fit)]
     errors = [
         (
@@ -81,7 +81,7 @@ def _named(fit: Any) -> list[tuple[str, float]]:
 
 
 def _place(fit: Any, log_alpha: float) -> str:
-    """Return log alpha as text: "inf" or "-inf" if the error only tends to the extremum."""
+    """Return log alpha as text: "inf" or "-inf" for an extremum at an infinite end of the range."""
     low, high = fit.log_alpha_range
     if log_alpha < -12.0 and math.isinf(low):
         return "-inf"

@@ -111,8 +111,8 @@ def neg_kl_complex_hess(log_alpha: Any) -> Any:
 
         d^2(-KL)/d log_alpha^2 = -u exp(-u)
 
-    u is a sum of two numbers, because exp(-u) multiplies a relative error of u by u. The derivative
-    is 0 at both infinities. Parameters, results and errors are otherwise as for `neg_kl_complex`.
+    The derivative is 0 at both infinities. Parameters, results and errors are otherwise as for
+    `neg_kl_complex`.
 
     Examples
     --------
@@ -137,8 +137,7 @@ def neg_kl_complex_normal(
 
         -KL = constant - Ein(u),    u = |mu|^2/sigma^2,    sigma^2 = E|w - mu|^2
 
-    |mu|^2 is computed from re(mu) and im(mu) as a sum of two numbers. It is exact at mu = 0, and
-    overflows or underflows only where u does.
+    No intermediate value overflows or underflows unless u does, and the result is exact at mu = 0.
 
     Parameters
     ----------
@@ -168,7 +167,7 @@ def neg_kl_complex_normal(
     Notes
     -----
     PyTorch returns the derivative in a complex mu as d/d re + i d/d im, and JAX returns the
-    conjugate. Each framework has this convention for all functions.
+    conjugate. Each framework uses this convention for all functions of a complex argument.
 
     Examples
     --------

@@ -1,11 +1,10 @@
-"""The exact -KL for JAX, differentiable any number of times in either mode.
+"""The exact -KL for JAX, differentiable any number of times in forward and reverse mode.
 
-The functions have the same names as in `logunif_kl`, take JAX arrays and tracers, and have an
-option ``reduction``. Each differentiation rule calls the function for the next derivative. The
-second and third derivatives therefore lose no digits; higher derivatives can lose up to three where
-two ranges of the approximation meet. The functions work under ``jit``, ``vmap``, ``grad``, ``jvp``,
-``linearize``, ``checkpoint``, ``scan`` and sharding. The functions of `logunif_kl` call them when
-an argument is an array or a tracer of JAX.
+If `logunif_kl.neg_kl` or another function of the package gets a JAX array or tracer, it calls the
+function of the same name in this module. Each differentiation rule calls the function for the next
+derivative, so the second and third derivatives lose no digits. Higher derivatives can lose up to
+three digits near the arguments where one approximation replaces another. The functions work under
+``jit``, ``vmap``, ``grad``, ``jvp``, ``linearize``, ``checkpoint``, ``scan`` and sharding.
 
 `logunif_kl.jax.numpyro` and `logunif_kl.jax.tfp` define the prior as a distribution, for NumPyro
 and for TensorFlow Probability.
@@ -18,18 +17,18 @@ does not accept a NumPy array together with a JAX array.) Without
 ``jax_enable_x64`` float64 becomes float32, as everywhere in JAX. float16 and bfloat16 are computed
 in float32 and rounded at the end.
 
-On the CPU, XLA flushes subnormal numbers to zero: results below 1.2e-38 in float32 and 2.3e-308 in
-float64 are 0, and smaller arguments count as 0. XLA also fuses some multiplications with additions,
+On the CPU, XLA flushes subnormal numbers to zero, in arguments and in results: magnitudes below
+1.2e-38 in float32 and 2.3e-308 in float64. XLA also fuses some multiplications with additions,
 which makes the float64 functions slightly less accurate. Values and first derivatives
 stay within 4 units in the last place; the last bit can depend on the program around the function.
 
 In float32 on the CPU, jitted programs call C kernels for the values and first derivatives of
-`neg_kl`, `kl`, `neg_kl_normal` and `kl_normal` of 512 elements or more, which flush nothing. XLA
-compiles plain operations on other platforms, in exported programs, and for arrays that it divides
-among devices. Results on one device and on several can therefore differ by 3 units in the last
-place. `logunif_kl.show_config` shows whether the kernels can be called.
-`jax.experimental.serialize_executable` can store a program with such calls. Before you load it in a
-new process, compile a function with such a call there. This registers the kernels.
+`neg_kl`, `kl`, `neg_kl_normal` and `kl_normal` if there are 512 elements or more. The kernels do
+not flush subnormal numbers. On other platforms, in exported programs, and for arrays that XLA
+divides among devices, XLA compiles plain operations instead. Results on one device and on several
+can therefore differ by 3 units in the last place. `logunif_kl.show_config` shows whether the
+kernels can be called. `jax.experimental.serialize_executable` can store a program that calls them.
+A new process must register the kernels before it loads that program: compile any call of them.
 """
 
 try:

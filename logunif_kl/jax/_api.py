@@ -18,7 +18,7 @@ def neg_kl(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL of JAX arrays, the same as `logunif_kl.neg_kl`: *maximise* it (ELBO sign).
+    """Compute -KL of JAX arrays, as `logunif_kl.neg_kl` does: *maximise* it (ELBO sign).
 
     The half types are computed in float32 and rounded at the end. The function can be
     differentiated any number of times, in both modes. Without ``jax_enable_x64`` float64 becomes
@@ -28,8 +28,8 @@ def neg_kl(
     Parameters
     ----------
     log_alpha : array_like
-        An array or tracer of JAX or a NumPy array, of float16, bfloat16, float32 or float64, or a
-        number. Integers are promoted as by `jax.numpy.exp`; weak types remain weak.
+        A number, or a JAX array, tracer or NumPy array of float16, bfloat16, float32 or float64.
+        Integers are promoted as by `jax.numpy.exp`; weak types remain weak.
     zero_at, log_c, reduction
         See `logunif_kl.neg_kl`.
 
@@ -41,8 +41,8 @@ def neg_kl(
     Raises
     ------
     TypeError
-        If `log_alpha` does not hold real numbers of at most 64 bits (complex, boolean, ...), or if
-        the functions of `jax.numpy` do not take it.
+        If the functions of `jax.numpy` do not take `log_alpha`, or if it does not hold real numbers
+        of at most 64 bits: for example, if it is complex or boolean.
 
     Examples
     --------
@@ -61,9 +61,9 @@ def neg_kl(
 
 
 def neg_kl_grad(log_alpha: Any) -> Any:
-    """Compute the derivative of -KL in log alpha, the same as `logunif_kl.neg_kl_grad`.
+    """Compute the derivative of -KL in log_alpha, as `logunif_kl.neg_kl_grad` does.
 
-    Each element of the result is the derivative that `jax.grad` takes of `neg_kl`. Arguments are as
+    Each element of the result equals `jax.grad` of `neg_kl` at that element. Arguments are as
     for `neg_kl`, of any shape. The result can be differentiated any number of times.
 
     Examples
@@ -76,7 +76,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
 
 
 def neg_kl_hess(log_alpha: Any) -> Any:
-    """Compute the second derivative of -KL, the same as `logunif_kl.neg_kl_hess`.
+    """Compute the second derivative of -KL in log_alpha, as `logunif_kl.neg_kl_hess` does.
 
     Arguments are as for `neg_kl`. The result can be differentiated any number of times.
 
@@ -97,7 +97,7 @@ def neg_kl_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL of N(mu, sigma^2), the same as `logunif_kl.neg_kl_normal`: *maximise* it (ELBO sign).
+    """Compute -KL(q || p) as `logunif_kl.neg_kl_normal` does: *maximise* it (ELBO sign).
 
     One evaluation gives the value and both gradients. The gradient of an argument that is broadcast
     is summed over the elements that share it. The function can be differentiated any number of

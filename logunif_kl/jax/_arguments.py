@@ -43,7 +43,7 @@ def arguments(**given: Any) -> Arguments:
 def evaluate(
     function: Callable[..., Array], constant: float = 0.0, reduction: str = "none", **given: Any
 ) -> Array:
-    """Compute a function of the arguments. Error messages use the names of the arguments."""
+    """Call the function with the converted arguments. Errors name an argument by its keyword."""
     _errors.check_reduction(reduction)
     arrays, dtype = arguments(**given)
     return finished(function(*arrays), constant, reduction, dtype)
@@ -59,7 +59,7 @@ def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Arra
 
 
 def converted(arithmetic: Callable[..., Any], **given: Any) -> Array:
-    """Compute a conversion of `logunif_kl.log_alpha` from its arithmetic."""
+    """Compute a conversion of `logunif_kl.log_alpha`, which calls the functions of `jax.numpy`."""
     return evaluate(partial(arithmetic, jnp), **given)
 
 
@@ -85,7 +85,7 @@ def _as_array(name: str, value: Any) -> Array:
 
 
 def _check_devices(arguments: dict[str, Array]) -> None:
-    """Raise ValueError if JAX would refuse the devices, with a message that says what to do."""
+    """Raise ValueError if arrays are committed to different devices, and say what to do."""
     committed = {
         name: value.devices()
         for name, value in arguments.items()

@@ -1,4 +1,4 @@
-"""Call the float32 C kernels for -KL, of N(mu, sigma^2) or of log_alpha, in programs for the CPU.
+"""Call the float32 C kernels of -KL and its derivatives in JAX's programs for the CPU.
 
 In a traced program a primitive represents each computation. When JAX lowers the program, it turns
 each primitive into a custom call of a kernel or into plain operations. It uses plain operations on
@@ -8,8 +8,8 @@ arrays, where fusing the operations with their neighbours costs less than a call
 The primitives multiply their results by a sign, because XLA cannot fuse a negation into a custom
 call. A separate negation would make the gradient of the KL of 1e6 weights 10 % slower.
 
-Kernels are registered with XLA when a program first calls one, not at the import: XLA may refuse a
-kernel that was built for another interface, and that error would make JAX unusable.
+The kernels are registered with XLA when a program first calls one. XLA may refuse kernels that were
+built for another interface. Registering such kernels at the import would make JAX unusable.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Array = Any
 # In a jitted gradient a call costs less than plain operations from 64 elements on. The threshold is
 # higher, because XLA can fuse plain operations with their neighbours.
 LEAST_ELEMENTS = 512
-# A part of the handlers' names. Increase the number when the order of the arguments changes.
+# The last part of the handlers' names. Increase it when the order of their arguments changes.
 _VERSION = 1
 
 
@@ -42,7 +42,7 @@ def _of_log_alpha(xp: Any, x: Array) -> tuple[Array, Array]:
 
 
 class _Kernel(NamedTuple):
-    """The arithmetic of -KL and its derivatives, and which of these the kernel computes."""
+    """A kernel, which computes the slice ``of`` of the tuple that ``arithmetic`` returns."""
 
     arithmetic: Callable[..., tuple[Array, ...]]
     of: slice
@@ -192,7 +192,7 @@ def _primitive(name: str) -> Any:
         try:
             if _suits(context):
                 found = _internals.call(context, _target(name), *operands, sign=np.float32(sign))
-        # Another version of JAX may have other attributes of the context.
+        # The context may have other attributes in another version of JAX.
         except (AttributeError, TypeError) as error:
             _refuse(f"JAX {jax.__version__} lacks what a call needs: {error}")
         _lowered["XLA" if found is None else "C"] += 1

@@ -81,7 +81,7 @@ def _marginals(diagonal: Array, others: Array) -> tuple[Array, Array]:
 
 
 def _correlated(constants: Constants, loc: Any, scale: Array, excess: Array, dtype: Any) -> Any:
-    """Return the KL of the marginals, added up, plus `excess`, the total correlation of weights."""
+    """Return the sum of the marginals' KL, plus `excess`, the total correlation of the weights."""
     each = kl_of_normal(constants, loc, scale)
     return (each.sum(-1) + excess).astype(jnp.promote_types(jnp.asarray(loc).dtype, dtype))
 
@@ -112,7 +112,7 @@ def _student(df: Array, loc: Array, scale: Array) -> Array:
             "KL of StudentT has no closed form where loc is not 0: use "
             "logunif_kl.neg_kl_posterior of scipy.stats.t, or samples of log_prob"
         )
-    # x^2/2 is 0, but it has the second derivative of E log|w| in loc at 0, 1/scale^2 for every df.
+    # x^2/2, which is 0 at loc = 0, gives KL its second derivative in loc: 1/scale^2 for every df.
     loc, scale = _scaled(loc, scale)
     x = loc / scale
     result = 0.5 * (x * x) - posteriors.student(jnp, df)
@@ -168,7 +168,7 @@ FAMILIES = {
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 3, 4))
 def _differentiable(name: str, a: Array, b: Array, i: int = 0, j: int = 0) -> Array:
-    """Compute a function of `posteriors`. Only "laplace" has derivatives of orders i and j."""
+    """Compute the named function; differentiate "laplace" i times in a and j times in b."""
     return _computed(name, a, b, i, j)
 
 

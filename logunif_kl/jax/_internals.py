@@ -1,6 +1,6 @@
 """The internals of JAX that a custom call needs. Any new version of JAX may change them.
 
-If the version in use lacks one of these names, XLA compiles plain operations instead of calls.
+If the installed version lacks one of them, XLA compiles plain operations instead of custom calls.
 """
 
 # mypy: allow-untyped-calls
@@ -47,7 +47,7 @@ def alike(*arrays: Any) -> bool:
 
 
 def as_weak_as(*arrays: Any, result: Any) -> Any:
-    """Make a result weakly typed if all arrays are. Operations on bits lose the weak type."""
+    """Make a result weakly typed if all arrays are, because bit operations lose the weak type."""
     if _convert is None or not all(getattr(x, "weak_type", False) for x in arrays):
         return result
     return _convert(result, result.dtype, weak_type=True)
@@ -69,7 +69,7 @@ def primitive(
     jvp, batch : callable
         The rules for derivatives and for `jax.vmap`. Tangents of `jvp` are always arrays.
     called : callable
-        Takes the context of a lowering for the CPU and the operands. Returns the lowered custom
+        Takes the context and the operands of a lowering for the CPU. Returns the lowered custom
         call, or None to compile `function`.
     """
     made = Primitive(name)

@@ -1,8 +1,7 @@
 """Code for the prior C/|w| that the NumPyro and the TensorFlow Probability modules share.
 
--KL of a Gaussian is ``constant - F(u)``, and also ``PROPER_CONSTANT + log C - F(u)`` (Hron et al.
-2017, Eq. 1). Hence log C = constant - PROPER_CONSTANT. By default -KL of a Gaussian vanishes as
-alpha -> inf, and log C = -2.054... The same C is used for every posterior.
+`logunif_kl._convention` computes log C from the constant that is added to -KL of a Gaussian. The
+same C is used for every posterior.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Divergence = Callable[[Any, Any], Any]
 
 
 def log_prob(constants: Constants, value: Any, shape: tuple[int, ...]) -> Any:
-    """Compute log C - log|value|, which is inf at 0, and broadcast it to this batch shape."""
+    """Return log C - log|value| (infinite at 0), broadcast with a batch shape."""
     return _spread(constants.log_c - jnp.log(jnp.abs(value)), shape)
 
 
@@ -58,17 +57,17 @@ def lacking(what: str) -> Callable[..., NoReturn]:
 
 
 def of_parameters(kl: Callable[..., Any], *parameters: str) -> Divergence:
-    """Make a divergence, which takes a posterior and a prior, from a function of the parameters."""
+    """Make a divergence that calls `kl` with the named parameters of the posterior."""
     return lambda p, q: kl(q._constants, *(getattr(p, name) for name in parameters))
 
 
 def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callable[..., Any]:
-    """Make the function to register for a posterior and a prior.
+    """Make the function to register as KL from a type of posterior to a type of prior.
 
-    ``divergence(posterior, prior)`` computes KL to the prior of one weight, of class `kind`. If the
-    prior is a wrapper for vectors, its attribute named `base` must hold such a prior; otherwise
-    NotImplementedError is raised. `pair` is the library's error message for a pair of types without
-    a divergence, to be formatted with the two types.
+    `divergence` takes a posterior and a prior of one weight, an instance of `kind`. The registered
+    function also takes a prior of vectors that holds a prior of one weight in the attribute `base`.
+    If `base` holds another distribution, the function raises NotImplementedError with the message
+    `pair`, which has a field for the name of each of the two types.
     """
 
     def of(p: Any, q: Any, name: str | None = None) -> Any:
@@ -84,8 +83,8 @@ def checked(divergence: Divergence, kind: type, base: str, pair: str) -> Callabl
 def wrappers(kl: Divergence, base: str, mask: str) -> tuple[Divergence, Divergence, Divergence]:
     """Make the divergences of independent, masked and expanded posteriors.
 
-    `kl` is the library's divergence. `base` and `mask` are the names of the attributes that hold
-    the wrapped distribution and its mask.
+    `kl` is ``kl_divergence`` of NumPyro or TFP. `base` and `mask` are the names of the attributes
+    that hold the wrapped distribution and its mask.
     """
 
     def independent(p: Any, q: Any) -> Any:

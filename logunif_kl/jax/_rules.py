@@ -1,7 +1,7 @@
 """JVP rules. The derivative of each function is computed by the function of the next order.
 
 Arguments are float32 or float64 arrays of one shape. JAX never differentiates the arithmetic
-itself, which would lose accuracy in the tails. An eager call compiles the whole arithmetic of the
+itself: that would lose accuracy in the tails. An eager call compiles the whole arithmetic of the
 function. If JAX traces the caller, the arithmetic becomes part of the caller's program.
 """
 

@@ -1,4 +1,4 @@
-"""The log-uniform prior for NumPyro, and its divergences.
+"""The log-uniform prior for NumPyro, and KL from NumPyro's posteriors to it.
 
 Importing this module registers KL from eleven families of posteriors to the prior (see
 `ImproperLogUniform`) with `numpyro.distributions.kl_divergence`. The posteriors may be Independent,
@@ -38,11 +38,11 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
     Parameters
     ----------
     zero_at : float, optional
-        Choose C so that -KL(Normal || prior) vanishes at this alpha = sigma^2/mu^2, a ratio of
-        variances. The default ``inf`` gives log C = -2.054119955935...
+        Choose C so that -KL(Normal || prior) vanishes at this alpha = sigma^2/mu^2. The default
+        ``inf`` gives log C = -2.054119955935...
     log_c : float, optional
-        The logarithm of C instead. This constant shifts every divergence and every log density by
-        the same amount. Gradients do not depend on it.
+        The logarithm of C, instead of `zero_at`. It is added to every log density and subtracted
+        from every divergence. Gradients do not depend on it.
 
     Attributes
     ----------
@@ -66,22 +66,22 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
 
     With gamma = 0.5772... and J(a) = a + log Gamma(a) - a psi(a), KL is
 
-    - for ``LogNormal(loc, scale)`` -1/2 log(2 pi e) - log scale - log C;
-    - for ``Laplace(loc, scale)`` L(r) - 1 - log 2 - log C, where r = ``|loc|/scale`` and
-      L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, which is -gamma at r = 0. The second derivative in
+    - for ``LogNormal(loc, scale)``: -1/2 log(2 pi e) - log scale - log C;
+    - for ``Laplace(loc, scale)``: L(r) - 1 - log 2 - log C, where r = ``|loc|/scale``,
+      L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, and L(0) = -gamma. The second derivative in
       ``loc`` is infinite at ``loc = 0``;
-    - for ``Cauchy(loc, scale)`` 1/2 log(1 + loc^2/scale^2) - log(4 pi) - log C;
-    - for ``Uniform(low, high)`` (high log|high| - low log|low|)/(high - low) - 1
-      - log(high - low) - log C. The derivative in an edge is infinite where that edge is 0;
-    - for ``StudentT(df, 0, scale)`` J((df + 1)/2) - J(df/2) - J(1/2) - log C. Derivatives in
-      ``loc`` are exact up to the third. A nonzero ``loc`` has no closed form, and raises
-      NotImplementedError, or gives NaN if it is traced;
-    - for ``Gamma(concentration, rate)`` -J(concentration) - log C;
-    - for ``HalfNormal(scale)`` KL of ``Normal(0, scale)`` plus log 2;
-    - for ``Exponential(rate)`` -1 - gamma - log C;
-    - for ``MultivariateNormal`` and ``LowRankMultivariateNormal`` with the covariance S the sum of
-      KL of ``Normal(loc[i], sqrt(S[i, i]))`` plus half of sum(log S[i, i]) - log det S, because the
-      entropy is 1/2 log det(2 pi e S).
+    - for ``Cauchy(loc, scale)``: 1/2 log(1 + loc^2/scale^2) - log(4 pi) - log C;
+    - for ``Uniform(low, high)``: (high log|high| - low log|low|)/(high - low) - 1
+      - log(high - low) - log C. The derivative in one end is infinite if that end is 0;
+    - for ``StudentT(df, 0, scale)``: J((df + 1)/2) - J(df/2) - J(1/2) - log C. Derivatives in
+      ``loc`` are exact up to the third order. KL has no closed form for another ``loc``: then
+      ``kl_divergence`` raises NotImplementedError, or returns NaN if ``loc`` is traced;
+    - for ``Gamma(concentration, rate)``: -J(concentration) - log C;
+    - for ``HalfNormal(scale)``: KL of ``Normal(0, scale)`` plus log 2;
+    - for ``Exponential(rate)``: -1 - gamma - log C;
+    - for ``MultivariateNormal`` and ``LowRankMultivariateNormal`` with the covariance S: the sum of
+      KL of ``Normal(loc[i], sqrt(S[i, i]))`` plus (sum(log S[i, i]) - log det S)/2, because the
+      entropy of the posterior is 1/2 log det(2 pi e S).
 
     For a posterior over vectors, pass ``ImproperLogUniform()``, which applies to each weight, or a
     prior of the same event shape, such as ``ImproperLogUniform().expand([3]).to_event(1)``. KL is 0

@@ -1,4 +1,4 @@
-"""The log-uniform prior for TensorFlow Probability on JAX, and its divergences.
+"""The log-uniform prior for TensorFlow Probability on JAX, and KL from TFP's posteriors to it.
 
 Importing this module registers KL from nine families of posteriors and from the multivariate
 Gaussians (see `ImproperLogUniform`) with the function `kl_divergence` of

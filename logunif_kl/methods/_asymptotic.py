@@ -1,10 +1,10 @@
-r"""Expansions of F(u) and uF'(u) (as in `logunif_kl.neg_kl`) in 1/u, from Hron's Eq. 1.
+r"""Expansions of F(u) and uF'(u) in 1/u, from Hron's Eq. 1. See `logunif_kl.neg_kl` for F and u.
 
 .. math:: F(u) \sim \tfrac12 \bigl[\log u - \psi(\tfrac12)\bigr]
           - \sum_{n \ge 1} \frac{(\frac12)_n}{2n\,u^n}, \qquad
           u F'(u) \sim \tfrac12 \sum_{n \ge 0} \frac{(\frac12)_n}{u^n}
 
-To derive them, differentiate each term of Kummer's expansion (DLMF 13.7.2) in a, at a = 0.
+To derive them, differentiate each term of Kummer's expansion (DLMF 13.7.2) by a, at a = 0.
 
 .. math:: M(a; b; -u) \sim \frac{\Gamma(b)}{\Gamma(b - a)} u^{-a}
           \sum_n \frac{(a)_n (a - b + 1)_n}{n!\,u^n}

@@ -9,16 +9,15 @@ and E log|z| = -(gamma + log 2)/2. These control variates are subtracted from lo
 - h_r, which has the singularity of log|z + r|. With t = z + r, d = min(1, 1/r) and q = (t/d)^2,
   h_r = 1/2 (log q + (1 - q) + (1 - q)^2/2) exp(t^2/2 - t r) for q < 1, and 0 elsewhere. It has two
   continuous derivatives at q = 1, and log|t| - h_r is bounded. The exponential cancels the
-  variation of the density of z near -r, so the mean of h_r is -16/15 d phi(r). (A window wider than
-  q < 1 would let the exponential magnify rare samples. Most samples would miss a kink at q = 1
-  where r is small.)
-- log|z| - h_0, which has no singularity. Where r is small, it is strongly correlated with the
-  integrand.
-- The Hermite polynomials He_0 to He_4 of z. A regression over 256 equally probable z gives the
+  variation of the density of z near -r, so the mean of h_r is -16/15 d phi(r). In a window wider
+  than q < 1, the exponential would magnify rare samples.
+- log|z| - h_0, which has no singularity. Where r is small, this variate is strongly correlated with
+  the integrand.
+- The Hermite polynomials He_0 to He_4 of z. A regression over 256 quantiles of N(0, 4) gives the
   coefficients of these polynomials and of log|z| - h_0. The coefficients depend on r but not on the
   sample, so the estimate is unbiased and its standard error is the usual one.
 - For r > 6, the Taylor polynomial of degree 4 of log|1 + z/r| replaces all these control variates.
-  Its mean is -1/(2 r^2) - 3/(4 r^4). There the probability that z is near -r is below 1e-8.
+  Its mean is -1/(2 r^2) - 3/(4 r^4). For such r, z is near -r with a probability below 1e-8.
 
 The remainder after this subtraction is averaged over z ~ N(0, 4), with the weight 2 exp(-3 z^2/8):
 the density of N(0, 1) divided by that of N(0, 4). Sampling N(0, 4) raises the variance a little
@@ -45,14 +44,14 @@ from .._numpy.memory import check_for_linear_algebra
 MEAN_LOG = -HALF_GAMMA_LOG_2
 #: The standard deviation of the sampled z when control variates are used.
 SPREAD = 2.0
-#: Below this log alpha, 1 + alpha^(1/2) is 1 in double precision; alpha^(-1/2) is still finite.
+#: Smaller log alpha are replaced by this, where 1 + alpha^(1/2) is 1 and alpha^(-1/2) is finite.
 LEAST_LOG_ALPHA = -1400.0
 
 _FAR = 6.0  # above this r, only the Taylor polynomial is subtracted
 _PHI_0 = 1.0 / math.sqrt(2.0 * math.pi)
 _SINGULAR = 16.0 / 15.0  # -E h_r / (d phi(r))
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
-_CHUNK = 256  # the number of log alpha in one regression
+_CHUNK = 256  # the number of values of log alpha in one regression
 
 
 class Controls(NamedTuple):
@@ -112,7 +111,7 @@ class Integrand:
         self._coefficients = _coefficients(r, self._near, gradient and controlled)
         singular = _SINGULAR * _PHI_0 * np.exp(-0.5 * np.minimum(r, _FAR) ** 2)
         singular /= np.maximum(1.0, r)
-        # `taken` is the mean of the subtracted control variates, with the integrand's sign.
+        # `taken` is the part of the mean that the control variates remove, so `shift` restores it.
         if gradient:
             # E[z h_r] = 16/15 d r phi(r), E[z He_1] = 1, and E[z g] = 0 for other variates g
             taken = np.where(near, self._coefficients[:, 1] + r * singular, s + s**3)
@@ -133,7 +132,7 @@ class Integrand:
                 yield rows[start : start + size]
 
     def evaluate(self, rows: np.ndarray, z: np.ndarray, of_z: Controls | None) -> np.ndarray:
-        """Return the integrand at the indices `rows` and at z of shape (m,): shape (rows.size, m).
+        """Return the integrand for the indices `rows` and for m values z, of shape (rows.size, m).
 
         `of_z` is ``controls(z)``, or None for the integrand without control variates.
         """
@@ -157,7 +156,7 @@ class Integrand:
 
 
 def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray:
-    """Regress log|z + r| - h_r on the control variates. Return (k, 6), with 0 outside `rows`."""
+    """Regress log|z + r| - h_r on the control variates. Outside `rows` the coefficients are 0."""
     z, (variates, weight) = _NODES, _AT_NODES
     if gradient:
         weight = weight * z
@@ -168,13 +167,13 @@ def _coefficients(r: np.ndarray, rows: np.ndarray, gradient: bool) -> np.ndarray
         some = rows[start : start + _CHUNK]
         target = _smooth_log(z + r[some, np.newaxis], r[some, np.newaxis]) * weight
         for j, row in enumerate(solve):
-            # Sum each row by itself: in a matrix product, its rounding depends on other rows.
+            # Sum each row by itself. In a matrix product, a row's rounding depends on other rows.
             found[some, j] = (target * row).sum(axis=1)
     return found
 
 
 def _far(t: np.ndarray, controlled: bool) -> np.ndarray:
-    """Return log|1 + t| to relative precision, minus its Taylor polynomial if `controlled`."""
+    """Return log|1 + t|, accurate even near t = 0, minus its Taylor polynomial if `controlled`."""
     # `np.where` computes both logarithms everywhere, so clip t to avoid log1p's singularity at -1
     out = np.where(t > -0.5, np.log1p(np.maximum(t, -0.5)), _log(1.0 + t))
     if controlled:

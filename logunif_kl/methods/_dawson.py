@@ -6,9 +6,9 @@ SciPy computes Dawson's function D by Johnson's Faddeeva package, which shares n
 `logunif_kl.neg_kl_grad`. The method is therefore an independent check in double precision.
 
 Two ranges need care. For large u the formula is infinity times zero, so s = sqrt(u) is clipped to
-2^27, where s D(s) is already 1/2 to the last bit. For small s, the relative error of SciPy's
-function grows: from s = 0.0101 to 0.3 it reaches 1.7e-14, 78 units in the last place. Below s = 1/2
-the first terms of the power series replace SciPy's function,
+2^27, where s D(s) is already 1/2 to the last bit. For small s, SciPy's function is less accurate:
+between s = 0.0101 and 0.3 its relative error reaches 1.7e-14, 78 units in the last place. Below
+s = 1/2 the first terms of the power series replace SciPy's function,
 
     D(s)/s = sum_k (-2 s^2)^k/(2k + 1)!! = 1 - 2u/3 (1 - 2u/5 (1 - 2u/7 (...))),
 
@@ -92,7 +92,7 @@ def _no_value(log_alpha: Any) -> Any:
     raise TypeError("dawson gives the gradient of -KL only: take another method for the value")
 
 
-# METHODS leaves this method out: it has no value. ``logunif-kl validate`` checks the gradient.
+# DAWSON is not in METHODS, because it gives no value. ``logunif-kl validate`` checks the gradient.
 DAWSON = Method(
     name="dawson",
     function=_no_value,

@@ -5,7 +5,7 @@ error of a method, and `logunif_kl.fitting` passes the error of a fitted formula
 
 An infinite end of an interval is replaced by log_alpha = +-40, where every formula of this package
 has reached its limit in double precision. An extremum found there is reported at the infinite end.
-The search misses an extremum narrower than a step of the grid, but smooth formulae do not have any.
+The search misses extrema narrower than a step of the grid, but smooth formulae have none.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Error = Callable[[Array], Array]
 
 #: The magnitude of log alpha that replaces an infinite end.
 HORIZON = 40.0
-# Errors that differ by less count as equal: values of magnitude HORIZON/2 are rounded by as much.
+# At an infinite end, errors that differ by less than this differ by rounding only.
 _AT_ITS_LIMIT = 4.0 * HORIZON * np.finfo(np.float64).eps
 _INVERSE_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-_SECTIONS = 42  # 0.618^42 = 2e-9 of the bracket remains; the maximum's error is its square
+_SECTIONS = 42  # these leave 2e-9 of a bracket, and the error of a maximum is about (2e-9)^2
 _FLAT = 1e-11  # a relative gain below this counts as rounding
 
 
@@ -35,10 +35,10 @@ class Extremum:
     Attributes
     ----------
     log_alpha : float
-        The point. In a `Measurement` it is infinite if the error only tends to this extremum. In
-        the ``extrema`` of a `logunif_kl.fitting.Fit`, a magnitude above 12 means the same.
+        The point. For an extremum in the limit log alpha -> +-inf, the point is +-inf in a
+        `Measurement`, and a number beyond +-12 in a `logunif_kl.fitting.Fit`.
     error : float
-        Signed error, approximate minus exact, times the weight if a `Fit` was made with one.
+        Signed error, approximate minus exact, multiplied by the weight of the `Fit`, if any.
     quantity : str
         Whether the error is of the ``"value"`` or of the ``"gradient"``.
     """
@@ -95,7 +95,7 @@ def least_and_greatest(
 def _refined(
     error: Error, grid: Array, values: Array, at: Array, size: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
-    """Move each chosen grid point to the largest size(error) between its two neighbours.
+    """Move each chosen grid point to where size(error) is largest between its neighbours.
 
     All brackets are searched at once, by golden sections. (SciPy's `minimize_scalar` searches one
     at a time, and its vectorised `elementwise.find_minimum` needs SciPy 1.15.)

@@ -5,9 +5,9 @@ eps ~ N(1, alpha), and added 1/2 log alpha from the entropy. The three coefficie
 of a least-squares fit on alpha in [0.05, 1] with a free constant. (The constant was not published.)
 Their Figure 2 shows nearly this range, as dropout rates from 0.05 to 0.5.
 
-The paper states that the curves are indistinguishable in Figure 2, and that the approximation
-becomes exact as alpha -> 0. No constant makes both statements true. With the constant that is exact
-as alpha -> 0, the cubic is 0.028 to 0.040 too high in the figure.
+The paper states that the cubic and the exact curve are indistinguishable in Figure 2, and that the
+cubic becomes exact as alpha -> 0. No constant makes both statements true. If the constant makes the
+cubic exact as alpha -> 0, the cubic is 0.028 to 0.040 too high in the figure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ._operation import operation, value
 
 C1, C2, C3 = 1.16145124, -1.50204118, 0.58629921
 
-# F(u) at alpha = 1, where u = 1/2. This is the double nearest to F(1/2).
+# The double nearest to F(1/2), the value of F(u) at alpha = 1.
 _GAP_AT_ONE = 0.4266856042960448
 
 
@@ -67,7 +67,7 @@ def kingma(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | 
     Notes
     -----
     The paper does not give the formula's own constant. Here the cubic equals the exact value at
-    alpha = 1, as in Figure 2, so with ``zero_at=1.0`` it vanishes there.
+    alpha = 1, as in Figure 2. With ``zero_at=1.0`` both are 0 at alpha = 1.
 
     The worst error is 0.037 on alpha in (0, 1] and 0.0102 on [0.05, 1]. The best constant would
     lower these errors to 0.020 and 0.0066. The gradient's largest relative error is 15 %, at alpha

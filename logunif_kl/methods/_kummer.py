@@ -8,12 +8,12 @@ Here u = 1/(2 alpha). The series of M alternates, and differentiating each term 
 
 The largest terms are about e^u, and cancel. At u = 20 (log_alpha = -3.7) eight digits are lost, and
 at u = 40 all digits. With ``dps=`` this series is summed with as many extra digits as it loses. In
-double precision it is first transformed by M(a; b; -u) = e^-u M(b - a; b; u), whose terms and their
-derivatives are positive:
+double precision, Kummer's transformation M(a; b; -u) = e^-u M(b - a; b; u) first makes all terms
+positive:
 
     F(u) = u e^-u sum_k u^k/k! g_k,    g_k = 1/(2k + 2) sum_(j=0..k) 2/(2j + 1)
 
-These are the terms of Eq. 1, so Kummer's transformation turns Eq. 2 into Eq. 1. For u below 40, 113
+These are the terms of Eq. 1, so the transformation turns Eq. 2 into Eq. 1. For u below 40, 113
 terms of the sum suffice. Above 40 the derivative of Kummer's expansion for large arguments is exact
 to double precision. The method needs only elementwise arithmetic, so any array namespace can
 compute it.
@@ -111,9 +111,9 @@ def kummer(
     series, with as many extra digits as cancellation loses. Once u is so large that the expansion
     gives all the digits, it uses the expansion instead.
 
-    Worst error 2.0e-15 relative to max(1, abs(-KL)). With the default constant the error is
-    relative to -KL itself as alpha -> inf. For arrays of another namespace, that namespace does the
-    computation, in the array's own type.
+    Worst error 2.0e-15 relative to max(1, abs(-KL)). As alpha -> inf, with the default
+    constant, this bound also holds relative to -KL itself. For arrays of another namespace, that
+    namespace does the computation, in the array's own type.
 
     References
     ----------

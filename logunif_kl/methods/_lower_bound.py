@@ -1,6 +1,6 @@
-"""Kingma's lower bound: drop the term -E log|eps| of -KL, which is not always positive.
+"""Kingma's lower bound: -KL without its term -E log|eps|, which is negative for alpha above 2.42.
 
-The paper states that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". It is true up
+The paper states that -E log|eps| >= 0, eps ~ N(1, alpha), "for all values of alpha". This holds up
 to alpha* = 2.42124952103683604, where E log|eps| = 0. Above alpha* the formula is larger than -KL.
 """
 
@@ -14,7 +14,7 @@ from .._dispatch import evaluate
 from ._method import WIDE, Declared, Interval, Method
 from ._operation import operation, value
 
-# The root of E log|eps| = (log(2 alpha) + psi(1/2))/2 + F(1/(2 alpha)), and its logarithm.
+# The root of (log(2 alpha) + psi(1/2))/2 + F(1/(2 alpha)), which is E log|eps|.
 ALPHA_STAR = 2.42124952103683604
 LOG_ALPHA_STAR = math.log(ALPHA_STAR)
 

@@ -14,7 +14,7 @@ from ._arguments import integer
 from ._extrema import Error, Extremum, finite, least_and_greatest
 from ._method import WIDE, Interval, Method
 
-FARTHEST = 100.0  # for a larger log alpha, alpha^3 divided by the exact gradient overflows
+FARTHEST = 100.0  # the relative error 3.5 alpha^4 of `kingma_grad` overflows for log_alpha > 177
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
     Raises
     ------
     TypeError
-        If `method` is not a `Method` (but, for example, its name), `interval` is not an `Interval`,
-        or `points` is not an integer.
+        If `method` is not a `Method` (a name is not enough), `interval` is not an `Interval`, or
+        `points` is not an integer.
     ValueError
         If `points` is below 3, if an end is out of range, or if the method is statistical.
 

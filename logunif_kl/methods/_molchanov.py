@@ -46,8 +46,8 @@ def molchanov(
     Parameters
     ----------
     log_alpha, zero_at, log_c
-        The same as for `logunif_kl.neg_kl`. The published constant is -k1, with which the formula
-        vanishes as alpha -> inf, as the exact value does.
+        The same as for `logunif_kl.neg_kl`. With the published constant, -k1, the formula vanishes
+        as alpha -> inf, as the exact value does.
 
     Returns
     -------

@@ -1,20 +1,20 @@
 r"""Monte Carlo estimates of -KL and of its gradient, with standard errors.
 
 **The value.** -KL = constant - F(u) with F(u) = E log|z + r| - E log|z|, r = alpha^(-1/2) and
-z ~ N(0, 1). F(u) is E log|eps|, eps ~ N(1, alpha), plus known terms. The papers sample E log|eps|.
-The variates of `_control_variates` divide the variance by 60 near log alpha = 0.4, and by a factor
-that grows without bound as log alpha -> +-inf.
+z ~ N(0, 1). F(u) is E log|eps|, eps ~ N(1, alpha), plus known terms. The papers average samples of
+log|eps|. The variates of `_control_variates` divide the variance by 60 near log alpha = 0.4, and by
+a factor that grows without bound as log alpha -> +-inf.
 
 **The gradient.** Reparameterisation, eps = 1 + sqrt(alpha) z, does not give the gradient. For a
-fixed z, the derivative of log|eps| in log alpha is (z/2) sqrt(alpha)/(1 + sqrt(alpha) z). Its pole
-at eps = 0 is not integrable, so it has no mean and its averages do not converge. (Dawson's function
-gives the principal value.) Three methods do work:
+fixed z, the derivative of log|eps| in log alpha is (z/2) sqrt(alpha)/(1 + sqrt(alpha) z). Because
+of the pole at eps = 0, this derivative has no mean, only a principal value (Dawson's function), and
+averages of samples do not converge. Three methods do work:
 
 - `monte_carlo_grad` uses the score function: it differentiates the density instead of the
   logarithm. d(-KL)/d log alpha = (r/2) E[z log|z + r|], and z log|z + r| has a finite variance.
-- Differences of values at the same samples: with f(x) for the average at log alpha = x, (f(x + h) -
-  f(x - h))/2h has a finite variance, which grows like 1/h as h -> 0 (0.6/h at log alpha = 0).
-- `logunif_kl.neg_kl_grad`, which is exact.
+- Differences use the same samples at two log alpha. If f(x) is the average at log alpha = x,
+  (f(x + h) - f(x - h))/2h has a finite variance, which grows like 1/h as h -> 0 (0.6/h at x = 0).
+- `logunif_kl.neg_kl_grad` is exact.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ._sampling import average, check_samples, generator
 N_SAMPLES = 65536
 
 _EPS = np.finfo(np.float64).eps
-# This operation returns log alpha unchanged. It raises the same errors as the other methods.
+# This operation returns log alpha, and checks it in the same way as the other methods do.
 _READ = Operation(np.positive, lambda xp, x: xp.positive(x))
 
 
@@ -62,20 +62,21 @@ def monte_carlo(
     log_alpha : array_like
         log(sigma^2/mu^2); real, of any shape. All elements use the same samples.
     n_samples : int, optional
-        The number of samples of z, at most 2**32. The least is 128, or 256 for ``"antithetic"`` and
-        ``"qmc"``; without variance reduction, 512, or 2048 for ``"antithetic"``. With fewer, the
-        standard error would be too small. The memory used does not depend on it.
+        The number of samples of z, at most 2**32, and at least 128 for ``"plain"`` and 256
+        otherwise. Without variance reduction, ``"plain"`` needs 512 and ``"antithetic"`` 2048. With
+        fewer samples, the standard error would be too small. The memory used does not depend on
+        `n_samples`.
     rng : numpy.random.Generator, int or None, optional
         A generator, or a seed for `numpy.random.default_rng`. The same seed gives the same result.
-        A generator is advanced.
+        A given generator is advanced.
     scheme : {"plain", "antithetic", "qmc"}, optional
-        Sample z independently; or in pairs of z and -z, with an even `n_samples`; or from 16 to 31
-        independently scrambled Sobol sequences. Each sequence has a power of two points, and
-        together they have more than 16/17 of `n_samples`.
+        ``"plain"`` samples z independently, ``"antithetic"`` samples pairs of z and -z (for an even
+        `n_samples`), and ``"qmc"`` samples 16 to 31 independently scrambled Sobol sequences. Each
+        sequence has a power of two points, and together they have more than 16/17 of `n_samples`.
     variance_reduction : bool, optional
         Whether to subtract control variates, and to sample the tails more often (z ~ N(0, 4),
-        weighted). If False, average -log|z + r| over z ~ N(0, 1), which ``"qmc"`` does not allow,
-        because one point near the singularity would dominate one of the few sequences.
+        weighted). If False, average -log|z + r| over z ~ N(0, 1). ``"qmc"`` requires True, because
+        one point near the singularity would dominate one of the few sequences.
     zero_at, log_c : float, optional
         The constant, as in `logunif_kl.neg_kl`.
     progress : bool, optional
@@ -97,17 +98,17 @@ def monte_carlo(
 
     Notes
     -----
-    The interval ``estimate +- 1.96 standard_error`` covers the exact value for 93 to 97 % of 1,000
-    seeds, for every scheme and log alpha from -8 to 8, with 1,024 samples, or 4,096 without
-    variance reduction. The returned standard error includes Student's factor t/1.96 for this:
-    1.09 to 1.04 for the 16 to 31 averages of ``"qmc"``, 1.002 for 1,024 samples. With any allowed
+    With 1,024 samples, or 4,096 without variance reduction, the interval ``estimate +- 1.96
+    standard_error`` covers the exact value for 93 to 97 % of 1,000 seeds, for every scheme and log
+    alpha from -8 to 8. For this coverage, the standard error includes Student's factor t/1.96: 1.09
+    to 1.04 for the 16 to 31 averages of ``"qmc"``, and 1.002 for 1,024 samples. With any allowed
     `n_samples`, three standard errors cover the exact value for 99 % of seeds. Errors at different
-    log alpha are not independent. Below log alpha = -11 the rounding of double precision, about
-    1e-15, dominates the standard error.
+    log alpha are not independent. Below log alpha = -11 the standard error is mostly the rounding
+    error of double precision, about 1e-15.
 
-    Compared with a plain average of equally many samples, the variance is divided by 68
-    at log alpha = -1, 180 at 2, 6e3 at -2.5 and 2e13 at -8 (``"plain"``), and by 3e7 or more with
-    65,536 samples of ``"qmc"``.
+    Compared with equally many samples without variance reduction, ``"plain"`` divides the variance
+    by 68 at log alpha = -1, 180 at 2, 6e3 at -2.5 and 2e13 at -8, and ``"qmc"`` with 65,536 samples
+    divides it by 3e7 or more.
 
     References
     ----------
@@ -145,8 +146,8 @@ def monte_carlo_grad(
     .. math:: \frac{d(-\mathrm{KL})}{d\log\alpha} = \frac r2\, \mathrm E[z \log|z + r|]
               = \tfrac12 - \tfrac12 \mathrm E[(z^2 - 1) \log|\epsilon|]
 
-    with eps = 1 + z/r and r = alpha^(-1/2). (Integration by parts turns one form into the other.)
-    The derivative of log|eps| for a fixed sample has no mean, but this form has a finite variance.
+    with eps = 1 + z/r and r = alpha^(-1/2). (Integration by parts gives the second form.) The
+    derivative of log|eps| for a fixed sample has no mean, but z log|z + r| has a finite variance.
 
     Parameters
     ----------
@@ -189,7 +190,7 @@ def _sample(
     *,
     gradient: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return log alpha with NaN where masked, estimates, standard errors, and the mask."""
+    """Return log alpha (NaN where masked), the estimates, the standard errors and the mask."""
     n = check_samples(n_samples, scheme, controlled)
     generate = generator(rng)
     given = evaluate(_READ, log_alpha=log_alpha)

@@ -1,8 +1,8 @@
 """Turn a formula ``f(xp, x)`` into a function of any array that `logunif_kl.neg_kl` accepts.
 
-NumPy arrays are computed in blocks in float64, and rounded once to their own type. Arrays of an
-array-API namespace are computed in their own type. An overflow gives infinity without a warning,
-because infinity is the right result here.
+For NumPy arrays the formula is computed in blocks in float64, and the result is rounded once to the
+array's type. For arrays of an array-API namespace the formula is computed in the array's type. An
+overflow gives infinity without a warning, because infinity is the right result here.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def _ufunc(arithmetic: Arithmetic | Hashable) -> _UFunc:
 def operation(arithmetic: Arithmetic, *, on_host: bool = False) -> Operation:
     """Make an operation from ``arithmetic(xp, x)``, which must be picklable and hashable.
 
-    With `on_host`, `arithmetic` only ever gets NumPy arrays. Use it for SciPy's functions, table
-    look-ups and sorting, which not every namespace has. Arrays of other libraries are then
+    With `on_host`, `arithmetic` only ever gets NumPy arrays. Use `on_host` for SciPy's functions,
+    table look-ups and sorting, which not every namespace has. Arrays of other libraries are then
     converted to NumPy and back. If an array cannot be converted (it is on a device, or traced by a
     compiler), its library raises an error.
     """

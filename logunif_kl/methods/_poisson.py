@@ -13,8 +13,8 @@ error common to all of them.
 **The window.** By Bernstein's inequality P(K <= u - t) <= exp(-t^2/(2u)) and P(K >= u + t) <=
 exp(-t^2/(2u + 2t/3)). The sum runs over the k where the bounds exceed e^-45 = 3e-20: 9.5 sqrt(u)
 terms below the mean, and 9.5 sqrt(u) + 30 above. The mean E[g(K)] is at least 1/(2u + 1), so up to
-u = 1000 a loss of 3e-20 is less than 2^-53 times the mean. Above u = 1000, g varies by less than a
-factor of 2 over the k outside the window, except for k < u/2, and P(K < u/2) is below e^-125.
+u = 1000 a loss of 3e-20 is less than 2^-53 times the mean. Above u = 1000, the k below u/2 have a
+total probability below e^-125, and g(k) of any other k is below twice the mean.
 """
 
 from __future__ import annotations

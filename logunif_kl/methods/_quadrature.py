@@ -98,16 +98,16 @@ def quadrature(
     Raises
     ------
     TypeError, ValueError, OverflowError
-        The same as for `series`. Also if `rule` is unknown, `n` is not an int in its range, or
-        `dps` is given together with another rule, with `n` or with ``return_error=True``.
+        The same as for `series`, or if `rule` is unknown or `n` is not an int in its range. With
+        `dps`, also if `n`, ``return_error=True`` or a rule other than tanh-sinh is given.
 
     Notes
     -----
     The worst error relative to max(1, abs(-KL)), for every log alpha, is 1.2e-15 for
-    ``"tanh_sinh"`` and 1.0e-15 for ``"gauss_legendre"``. With the default constant both errors are
-    relative to -KL itself as alpha -> inf. The error of ``"gauss_hermite"`` has no bound, because
-    its sum is infinite where r is a node. Its root mean square over log alpha in [-10, 10] is 0.12
-    with 32 nodes and 0.07 with 100, and it does not vanish as alpha -> inf.
+    ``"tanh_sinh"`` and 1.0e-15 for ``"gauss_legendre"``. As alpha -> inf, with the default
+    constant, these bounds also hold relative to -KL itself. The error of ``"gauss_hermite"``
+    has no bound, because the sum is infinite where r is a node. Its root mean square over log alpha
+    in [-10, 10] is 0.12 with 32 nodes and 0.07 with 100. The error does not vanish as alpha -> inf.
 
     The error estimate is the difference from tanh-sinh with 320 nodes, plus a bound on the rounding
     errors.
@@ -133,7 +133,7 @@ def quadrature(
         if any(given.values()):
             name = next(name for name, is_given in given.items() if is_given)
             raise ValueError(
-                f"{name} was given with dps={shown(dps)}, where the rule is tanh-sinh with as many "
+                f"{name} was given with dps={shown(dps)}, which always uses tanh-sinh with as many "
                 f"nodes as the digits need: leave out {name} or dps"
             )
         from .arbitrary_precision import precision, quadrature
@@ -152,8 +152,8 @@ def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = 
     .. math:: \frac{d(-\mathrm{KL})}{d\log\alpha}
               = \frac r2 \int_{-\infty}^\infty z \log|z + r|\, \varphi(z)\, dz
 
-    Differentiating the logarithm instead would give a principal value (Dawson's function), for
-    which a sum over nodes has a pole at each node.
+    Differentiating the logarithm instead would give a principal value (Dawson's function). A sum
+    over nodes would then be infinite where r is a node.
 
     Parameters
     ----------
@@ -180,8 +180,8 @@ def _error(result: Any, log_alpha: Any, constant: float) -> Any:
     given = np.asarray(result)
     x = np.asarray(log_alpha, dtype=np.float64)
     fine = np.asarray(operation(_FINE).ufunc(x)) + constant
-    # _ROUNDING * size covers the rounding of `fine` with its constant. The difference already has
-    # the rounding of the result to its own type, except for half a unit in the last place.
+    # _ROUNDING * size covers the errors of `fine` and of its constant. The difference from `fine`
+    # includes the rounding of the result to its own type.
     size = np.maximum(np.abs(fine), 1.0 + abs(constant))
     with np.errstate(invalid="ignore"):
         error = np.abs(given.astype(np.float64) - fine) + _ROUNDING * size

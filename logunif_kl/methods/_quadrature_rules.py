@@ -9,10 +9,10 @@ end of the range,
 
 where phi is the normal density. Two rules allow for a singularity at an end (T is the largest t):
 
-- tanh-sinh, with t = T/(1 + exp(-pi sinh(tau))), is the trapezoidal rule in tau. Its nodes crowd
-  doubly exponentially at the ends (Takahasi and Mori 1974);
-- Gauss-Legendre in v, with t = T v^5. The integrand then has slightly more than four continuous
-  derivatives in v, so the error falls like n^-10.
+- Tanh-sinh is the trapezoidal rule in tau, with t = T/(1 + exp(-pi sinh(tau))). Its nodes crowd
+  doubly exponentially at the ends (Takahasi and Mori 1974).
+- The other rule is Gauss-Legendre in v, with t = T v^5. The integrand then has slightly more than
+  four continuous derivatives in v, so the error falls like n^-10.
 
 For r < 1 the two brackets are written with expm1, sinh and cosh, so that F(u) keeps its relative
 accuracy as u -> 0. For r >= 9, phi is negligible at z = -r, so log|1 + z/r| is integrated over z in
@@ -32,10 +32,10 @@ from scipy.special import eval_legendre, roots_hermitenorm, roots_legendre
 from ._control_variates import LEAST_LOG_ALPHA, MEAN_LOG
 
 REACH = 9.0  # the largest z, because phi(9) = 1e-18 is negligible
-_REACH_OF_SMALL = 9.9  # the largest t where r < 1: phi(t - r) is shifted by up to 1
+_REACH_OF_SMALL = 9.9  # the largest t if r < 1, because phi(t - r) is centred at r
 _TAU = 3.4  # at tau = -3.4, t/T = exp(-pi sinh(3.4)) = 4e-21, so t log(t) is negligible
 _POWER = 5  # the power in t = T v^5
-_ROWS = 128  # the number of log alpha in a block
+_ROWS = 128  # the number of values of log alpha in a block
 _ROOT = math.sqrt(2.0 * math.pi)
 
 
@@ -162,7 +162,7 @@ def _hermite(
 
 
 def _sum(terms: np.ndarray) -> np.ndarray:
-    """Sum each row. In a matrix product, its rounding would depend on the other rows."""
+    """Sum each row. In a matrix product, a row's rounding would depend on the other rows."""
     return np.asarray(terms.sum(axis=1))
 
 

@@ -7,10 +7,10 @@ standard error of their average:
 - ``antithetic``: a unit is the average over z and -z.
 - ``qmc``: a unit is the average over one scrambled Sobol sequence. There are 16 to 31 sequences.
 
-The spread of a few units is itself uncertain, so the standard error is multiplied by Student's
-factor for the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. This suffices for
-normal values, but units are skewed, most of all in pairs and without control variates. With fewer
-samples than in `LEAST`, three standard errors miss the exact value for more than 1 % of seeds.
+The spread of few units is uncertain, so the standard error is multiplied by Student's factor for
+the 95 % interval: 1.09 for 16 units, 1.02 for 64 and 1.0005 for 2,500. This factor suffices for
+normally distributed units. Ours are skewed, most of all if antithetic or without control variates.
+Below `LEAST` samples, three standard errors miss the exact value for more than 1 % of seeds.
 
 Every element of log alpha uses the same z (common random numbers), so the difference of two
 elements' estimates has a far smaller error than either estimate.
@@ -31,12 +31,12 @@ from ._control_variates import SPREAD, Integrand, controls
 from ._progress import progress_bar
 
 BLOCK = 16384  # values in a block; an array of 128 KiB fits the second-level cache
-REPLICATES = 16  # the least number of Sobol sequences; there are fewer than twice as many
+REPLICATES = 16  # the least number of Sobol sequences; the largest is 31
 #: The least number of samples with control variates and without, as determined in
 #: ``tests/methods/test_monte_carlo.py``.
 LEAST = {"plain": (128, 512), "antithetic": (256, 2048), "qmc": (16 * REPLICATES, None)}
 MOST = 2**32
-_BITS = 52  # the bits of a Sobol point, so few that a point plus half a step is below 1
+_BITS = 52  # the bits of a Sobol point: with 52, a point plus half a step is still below 1
 
 
 def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
@@ -44,8 +44,8 @@ def check_samples(n_samples: Any, scheme: Any, controlled: bool) -> int:
     choice("scheme", scheme, LEAST)
     if scheme == "qmc" and not controlled:
         raise ValueError(
-            "scheme='qmc' was given with variance_reduction=False, where the singularity of the "
-            "logarithm makes its standard error wrong: leave variance_reduction=True"
+            "scheme='qmc' was given with variance_reduction=False, but then the singularity of the "
+            "logarithm makes the standard error wrong: leave variance_reduction=True"
         )
     least = LEAST[scheme][0 if controlled else 1] or 0
     bare = "" if controlled else " without variance reduction"

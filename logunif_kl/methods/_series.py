@@ -2,19 +2,19 @@
 
     F(u) = 1/2 [e^-u sum_k u^k/k! psi(1/2 + k) - psi(1/2)]                          (Eq. 1)
 
-The sum is the mean of psi(1/2 + K), K ~ Poisson(u), because a non-central chi-squared variable is a
-Poisson mixture of central ones. For small u the bracket loses digits, because it is the difference
-of two numbers near psi(1/2) = -1.96. But d_k := psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1)
-has no negative term, and d_0 = 0, so a factor u can be taken out:
+The sum is the mean of psi(1/2 + K), K ~ Poisson(u). It equals E log(eps^2/(2 alpha)),
+eps ~ N(1, alpha), because a non-central chi-squared variable is a Poisson mixture of central ones.
+For small u the bracket loses digits, because it is the difference of two numbers near -1.96. But
+d_k := psi(1/2 + k) - psi(1/2) = sum_(j=1..k) 2/(2j - 1) has no negative term, and d_0 = 0, so a
+factor u can be taken out:
 
     F(u)  = u E[d_(K+1)/(2K + 2)],      u F'(u) = u E[1/(2K + 1)],      K ~ Poisson(u).
 
 Both expectations are means of positive numbers and equal 1 at u = 0, so their relative error is
-small for every u. `_poisson` sums them over the k whose probability is not negligible.
-
-About 19 sqrt(u) values of k have such a probability: 10^218 at log_alpha = -1000. Above u = 2^17
-(log_alpha = -12.48) an expansion of the same expectation in 1/u replaces the sum. Three terms of
-the expansion give double precision there.
+small for every u. `_poisson` sums them over the k whose probability is not negligible. These are
+about 19 sqrt(u) values of k: 10^218 at log_alpha = -1000. Above u = 2^17 (log_alpha = -12.48) an
+expansion of the same expectation in 1/u replaces the sum. Three terms of the expansion give double
+precision there.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ def series(
     sum. It is exact to double precision there, even for u beyond the range of a double. With `dps`
     the sum ends where a term falls below the last digit.
 
-    Worst error 1.0e-15 relative to max(1, abs(-KL)). With the default constant the error is
-    relative to -KL itself as alpha -> inf. Arrays of other namespaces are converted to NumPy on the
-    host.
+    Worst error 1.0e-15 relative to max(1, abs(-KL)). As alpha -> inf, with the default
+    constant, this bound also holds relative to -KL itself. Arrays of other namespaces are converted
+    to NumPy on the host.
 
     References
     ----------
@@ -150,7 +150,7 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
     .. math:: \frac{d(-\mathrm{KL})}{d \log\alpha} = u e^{-u} \sum_{k=0}^\infty
               \frac{u^k}{k!} \frac{1}{2k + 1}
 
-    It follows from psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2); see the proof of Eq. 3 in [1]_.
+    To derive it, use psi(3/2 + k) - psi(1/2 + k) = 1/(k + 1/2); see the proof of Eq. 3 in [1]_.
 
     Parameters
     ----------

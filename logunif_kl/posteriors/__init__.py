@@ -11,10 +11,10 @@ replacing w by w^k adds log|k|. Most closed forms here follow from these facts a
 Gamma distribution.
 
 `neg_kl_posterior` computes -KL of a distribution of `scipy.stats`, of a kernel density estimate or
-of a `Density`, and `kl_posterior` is its negative. `neg_kl_split` computes its two parts, for the
-sign and for the magnitude of w (their Eq. 37). `dropout_posterior` makes the posterior of w = theta
-eps. `TruncatedLogUniform` is a proper prior. `significant_digits` converts a KL to a number of
-significant digits (their appendix A).
+of a `Density`, and `kl_posterior` is its negative. `neg_kl_split` splits -KL into a part for the
+sign and a part for the magnitude of w (their Eq. 37). `dropout_posterior` makes the posterior of a
+weight with dropout noise. `TruncatedLogUniform` is a proper prior. `significant_digits` converts a
+KL to a number of significant digits (their appendix A).
 """
 
 from ._density import Density as Density

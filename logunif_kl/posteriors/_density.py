@@ -1,9 +1,9 @@
 """Posteriors given by a density function or by a kernel density estimate.
 
-`_quadrature` places its panels by quantiles and probabilities. `OfFunction` estimates both from a
-scan of the density. A bad estimate costs time or misses probability. `_quadrature` notices missing
-probability, because the density must integrate to 1. `OfKernels` computes both from the
-distribution function of a mixture of normal distributions.
+`_quadrature` needs quantiles and probabilities to place its panels. `OfFunction` estimates them by
+a scan of the density. After a bad estimate, `_quadrature` is slow or misses probability. It notices
+missing probability, because the density must integrate to 1. `OfKernels` computes quantiles and
+probabilities from the distribution function of a mixture of normal distributions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .._errors import shown
 Points = tuple[float, ...]
 
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
-_FEW = 24  # with more anchors than this, a scan is coarser
+_FEW = 24  # with more ends and points than this, a scan is coarser
 _SCANNED = 6000  # a scan is not refined beyond this many evaluations
 _RESOLVED = 2e-3  # a scan splits cells with a larger share of the mass
 
@@ -37,8 +37,9 @@ class Density:
     ----------
     pdf : callable
         ``pdf(w)`` returns the density at one weight, a float, as for `scipy.integrate.quad`. The
-        density must integrate to 1. Where it is NaN or raises an `ArithmeticError` (as ``exp(w)``
-        does for large w), it counts as 0. The error then includes the missed probability.
+        density must integrate to 1. Where `pdf` returns NaN or raises an `ArithmeticError` (as
+        ``exp(w)`` does for large w), the density counts as 0. The error estimate of
+        `neg_kl_posterior` includes the effect of probability that is missed in this way.
     support : (float, float), optional
         Outside this interval the density is 0 and `pdf` is not called. An end may be infinite.
     points : iterable of float, optional
@@ -150,7 +151,7 @@ class OfFunction:
         try:
             given = self._of.pdf(float(w))
         except ArithmeticError:
-            return -math.inf  # such as an overflow far out; lost probability makes the mass < 1
+            return -math.inf  # such as an overflow; `_quadrature` notices lost probability
         try:
             value = float(given)
         except (TypeError, ValueError):
@@ -183,7 +184,7 @@ class OfFunction:
         return float(np.interp(p, self._cumulated, self._at))
 
     def _scan(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return ascending w and the probability below each; return empty arrays if all are 0."""
+        """Return ascending w and the probability below each w, or empty arrays if none is found."""
         at = sorted(self._grid())
         if len(at) < 2:
             return np.empty(0), np.empty(0)
@@ -242,8 +243,8 @@ def _trapezoids(w: np.ndarray, q: np.ndarray) -> np.ndarray:
 class OfKernels:
     """A one-dimensional `scipy.stats.gaussian_kde`, with the methods of `rv_continuous`.
 
-    w = ``loc + scale z``, and every method takes z. The panels of `_quadrature` end at ``marks``,
-    so that they miss no kernel.
+    w = ``loc + scale z``, and every method takes z. `_quadrature` ends panels at ``marks``,
+    so that it misses no kernel.
     """
 
     def __init__(self, kde: Any) -> None:

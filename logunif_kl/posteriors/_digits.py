@@ -10,7 +10,7 @@ from .._errors import real_number
 
 
 def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | None = None) -> Any:
-    """Compute how many significant digits of a weight a posterior N(mu, alpha mu^2) keeps.
+    """Compute how many significant digits the posterior N(mu, alpha mu^2) of a weight keeps.
 
     With d significant digits in base b, the magnitudes from b^e to b^(e+1) form b^d cells. The
     log-uniform prior gives each cell the same probability, so a cell has the width log(b)/b^d in

@@ -88,7 +88,7 @@ class Standardised:
 def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
     """Call a SciPy function without warnings, and return NaN if it raises an error.
 
-    After a wrong quantile the quadrature misses part of the mass, and notices this.
+    If a quantile is wrong, the quadrature notices that the mass it finds is not 1.
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -153,7 +153,7 @@ def standardised(dist: Any, points: tuple[float, ...] = ()) -> Standardised:
     if not (math.isfinite(loc) and 0.0 < scale < math.inf and low < high):
         raise ValueError(
             f"{text} is not a continuous distribution: pass parameters that SciPy accepts, a "
-            "finite loc and a positive scale (an atom, the limit of no scale, has -KL = -inf)"
+            "finite loc and a positive scale (a scale of 0 gives an atom, with -KL = -inf)"
         )
     if isinstance(family, type(stats.vonmises)) and math.isinf(high - low):
         raise ValueError(
@@ -167,7 +167,7 @@ def standardised(dist: Any, points: tuple[float, ...] = ()) -> Standardised:
 def _about_its_end(
     family: Any, shapes: list[float], loc: float, scale: float
 ) -> tuple[Any, list[float], float, float]:
-    """Return an equal distribution that does not lose digits at a singular end of the support.
+    """Return an equal distribution that is accurate at a singular end of the support.
 
     SciPy's genextreme and genpareto compute 1 - c z, which loses digits near the end z = 1/c.
     """

@@ -1,4 +1,4 @@
-"""Dropout posteriors of w = theta eps: the distribution of noise, multiplied by a weight."""
+"""Dropout posteriors: the distribution of w = theta eps for a number theta and noise eps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
     Returns
     -------
     frozen distribution, gaussian_kde or Density
-        The same kind of object as `noise`. If theta < 0, the family of the noise is mirrored.
+        The same kind of object as `noise`. For theta < 0, a frozen `noise` gives another family.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
     theta = real_number("theta", theta)
     if not 0.0 < abs(theta) < math.inf:
         raise ValueError(
-            f"theta must be finite and not 0, which makes an atom, but {theta!r} was given: pass "
+            f"theta must be finite and not 0 (0 makes an atom), but {theta!r} was given: pass "
             "another number"
         )
     if isinstance(noise, Density):
@@ -73,7 +73,7 @@ def dropout_posterior(noise: Any, theta: float) -> Any:
         except TypeError:
             raise TypeError(
                 f"SciPy cannot scale a {type(noise).__name__}: pass noise of another kind, or "
-                "build the posterior from scaled parts"
+                "scale the distributions that it is made of"
             ) from None
     if isinstance(noise, stats.rv_histogram):
         noise = noise()

@@ -63,7 +63,7 @@ def neg_kl_posterior(
     dist : frozen distribution, gaussian_kde or Density
         One of:
 
-        - a continuous distribution of `scipy.stats` with scalar parameters, frozen, such as
+        - a frozen continuous distribution with scalar parameters, of `scipy.stats`, such as
           ``stats.laplace(0.3, 0.1)``, or of your own subclass of `scipy.stats.rv_continuous`;
         - one of SciPy's new distributions, such as ``stats.Normal(mu=0.3, sigma=0.1)``;
         - a kernel density estimate from samples of one weight, `scipy.stats.gaussian_kde`;
@@ -71,8 +71,8 @@ def neg_kl_posterior(
     zero_at : float, optional
         The alpha at which -KL of the *Gaussian* vanishes, as in `logunif_kl.neg_kl`. Every
         posterior gets the same constant, so that posteriors can be compared. With the default,
-        infinity, a zero-mean Gaussian has -KL = 0, and a posterior whose log|w| has a larger
-        entropy has a larger -KL.
+        infinity, a zero-mean Gaussian has -KL = 0, and -KL increases with the joint entropy of
+        log|w| and the sign of w.
     log_c : float, optional
         The logarithm of the prior's C, in place of `zero_at`.
     method : {"auto", "closed", "quadrature"}, optional
@@ -82,8 +82,8 @@ def neg_kl_posterior(
         (`scipy.stats.rv_histogram`), or where it has a narrow peak. The ends of the support, 0,
         `loc` and the median are known already. Only the quadrature uses these points.
     prior : TruncatedLogUniform or frozen scipy.stats.t, optional
-        A proper prior in place of C/|w|; its `loc` must be 0. As df -> 0, -KL to Student's t with
-        df degrees of freedom, minus log(df/2), tends to -KL with ``log_c=0``.
+        A proper prior in place of C/|w|; its `loc` must be 0. As the df of Student's t tends to 0,
+        -KL - log(df/2) tends to the -KL of C/|w| with ``log_c=0``.
         `logunif_kl.posteriors.TruncatedLogUniform` has a similar limit ([2]_, section 3).
     return_error : bool, optional
         Whether to return an error estimate too.
@@ -106,8 +106,8 @@ def neg_kl_posterior(
     ValueError
         If a parameter of `dist` is an array, or a value that SciPy does not accept; if `dist` is a
         von Mises distribution on the circle, or an estimate in several dimensions; if `method` is
-        unknown, or "closed" where no closed form is known; if `prior` is given with `zero_at` or
-        `log_c`, or is not symmetric; or if `logunif_kl.neg_kl` would reject the constant.
+        unknown; if it is "closed" and no closed form is known; if `prior` is not symmetric, or is
+        given with `zero_at` or `log_c`; or if `logunif_kl.neg_kl` rejects `zero_at` or `log_c`.
     ArithmeticError
         If the density integrates to more than 1, or if the error exceeds 1e-6 max(1, |value|) and
         `return_error` is false. In the second case, either log|w| is spread beyond the range of
@@ -159,7 +159,7 @@ def neg_kl_posterior(
                 return (-math.inf, 0.0) if return_error else -math.inf
             constant = additive_constant(log_c=prior.log_c)
         else:
-            # Use quadrature, because the closed forms do not cover the entropy of q relative to p.
+            # Use quadrature, because no closed form is known for this prior.
             read = replace(read, over=correction(prior))
             method = "quadrature" if method == "auto" else method
             constant = PROPER_CONSTANT
@@ -236,5 +236,5 @@ def refuse_above(error: float, value: float, mass: float, dist: Standardised) ->
     raise ArithmeticError(
         f"-KL of {dist.text} was found only to within {error:.1e}, with {mass:.9g} of the "
         "probability: name the jumps, singularities and narrow peaks of its density in points=, "
-        f"{divide}or take what was found with neg_kl_posterior(..., return_error=True)"
+        f"{divide}or get the value and its error by neg_kl_posterior(..., return_error=True)"
     )

@@ -5,9 +5,9 @@ tails, and a density so steep at 0 that E log|w| = -inf. One integral therefore 
 difference, with the integrand -q log(q |w|).
 
 **Mapping.** Here w = loc + scale z. Special points are the ends of the support, the zero of w,
-z = 0, the median and the caller's points. On either side of a special point s, z = s +- exp(t). A
-density that is a power or a logarithm near s, or has a power tail, decays exponentially in t. Each
-z belongs to its nearest special point, and its distance from that point has no rounding error.
+z = 0, the median and the caller's points. On either side of a special point s, z = s +- exp(t). If
+the density of z is a power or a logarithm near s, or has a power tail, the density of t decays
+exponentially. For each z the nearest s is used, and |z - s| = exp(t) has no rounding error.
 
 **Panels.** Quantiles divide the range of t into panels. Beyond the outermost quantiles the widths
 of panels double, until the integral is negligible or the range of float64 ends. QUADPACK
@@ -16,9 +16,10 @@ underflows, the integrand is extrapolated as an exponential in t (exact for a po
 
 **Error.** The estimate adds QUADPACK's estimates, the effect of the rounding of z in a narrow
 posterior, and the effect of missing mass. The density is integrated together with the entropy. If
-it does not integrate to 1, every panel missed some spike. The search for it begins where quantiles
-are crowded. Mass that is still missing may lie in an arbitrarily narrow spike, or beyond the range
-of float64. Its entropy then has no bound, so for more than `UNEXPLAINED` the error is infinite.
+the density's integral is not 1, the panels may have missed a spike. A second integration then adds
+special points where quantiles are crowded. Mass that is still missing may lie in an arbitrarily
+narrow spike or beyond the range of float64, so that its contribution to the entropy is not bounded.
+If more than `UNEXPLAINED` is missing, the error is therefore infinite.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _QUANTILES = (1e-9, 1e-5, 1e-2, 0.2, 0.5, 0.8, 0.99, 1.0 - 1e-5, 1.0 - 1e-9)
 _EPSILON = 2.0**-52
 # The least and the largest t: exp(-708) is not subnormal, and exp(709) is finite.
 _SMALLEST, _LARGEST = -708.0, 709.0
-# The least distance from s, in ulps of s. A distance of 2^20 ulps is known to 1e-6, and a density
-# behaves like a power so near to s. At its median a density is smooth, so 2^4 ulps suffice.
+# Panels end 2^20 ulps of s from a special point s, a distance that is known to a relative 1e-6.
+# Nearer to s, the integral is extrapolated. At the median the density is smooth: 2^4 ulps suffice.
 _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
 _DENSE = tuple(k / 128 for k in range(1, 128))
 _STRIDE = math.log(2.0)
@@ -73,9 +74,9 @@ class Side:
     error : float
         The quadrature's estimate of its error in `entropy`.
     edge : float
-        The largest |log(q |w|)| at a point where the range of float64 ends the integral.
+        The largest |log(q |w|)| at a point beyond which the integral is extrapolated.
     mass_error : float
-        The quadrature's estimate of its error in `mass`. If a tail is a power of log|w|, this
+        The quadrature's estimate of its error in `mass`. If a tail is a power of log|w|, the error
         includes the tail's mass beyond the range of float64.
     """
 
@@ -147,7 +148,7 @@ def _integrated(
 
 
 def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Side]) -> set[int]:
-    """Integrate the cells between special points; return the indices of the accurate ones.
+    """Integrate the cells between special points; return the indices of the accurate cells.
 
     Cells next to w = 0 are never accepted, because the logarithm is singular there.
     """
@@ -168,7 +169,7 @@ def _short_cells(dist: Standardised, special: list[float], sides: tuple[Side, Si
 
 
 def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, float]:
-    """Return the entropy, its error bound and the mass. Extrapolated mass counts only up to 1."""
+    """Return entropy, error bound and mass. Extrapolation does not raise the mass above 1."""
     entropy = sides[0].entropy + sides[1].entropy
     mass = sides[0].mass + sides[1].mass
     missed = abs(1.0 - mass)
@@ -219,8 +220,7 @@ def _half_line(
 ) -> None:
     """Integrate over z = point + direction exp(t), up to the distance `length`; add to `side`.
 
-    `marked` holds distances of quantiles and marks from `point`. Panels end at those below
-    `length`.
+    `marked` has distances from `point`. Panels end at those that are positive and below `length`.
     """
     weight_at = point - dist.zero
     logs: dict[float, tuple[float, float]] = {}
@@ -264,7 +264,7 @@ def _half_line(
         )
         side.edge = max(side.edge, abs(log_qw))
         near, before = (log_r1 - log_r) / _STRIDE, (log_r2 - log_r1) / _STRIDE
-        decay = 2.0 * near - before  # as if the deviation from a power law halved at each step
+        decay = 2.0 * near - before  # assume that the deviation from a power law halves each step
         if not (0.0 < decay < math.inf and 0.0 < before < math.inf):
             side.mass_error += beyond_range(end)
             return
@@ -279,7 +279,7 @@ def _half_line(
         side.entropy += value
         doubt = 2.0 * abs(decay / before - 1.0)
         side.error += doubt * (abs(value) + part) + abs(part * drift)
-        if dist.over is not None:  # `over` may change by 1 per unit of t
+        if dist.over is not None:  # allow `over` to change by 1 per unit of t
             side.error += part * (1.0 + 1.0 / decay)
         side.mass_error += doubt * part + max(0.0, beyond_range(end) - part)
 
@@ -298,7 +298,7 @@ def _half_line(
             end = 0.95 * inside
         log_r = log_density(end)[0]
         power = (log_density(end / 2.0)[0] - log_r) / math.log(2.0)
-        # the factor 1.05 allows for the next power of t in the tail
+        # the factor 1.05 allows for a second, smaller power of t in the tail
         return 1.05 * math.exp(log_r) * abs(end) / (power - 1.0) if power > 1.0 else 0.0
 
     ulps = _SMOOTH if point == dist.ppf(0.5) else _RESOLVED
@@ -308,7 +308,7 @@ def _half_line(
     top = math.log(length) if length < math.inf else _LARGEST
     if not bottom < top:
         return
-    # Without quantiles on this side, use the distances of the other side: quantiles may be wrong.
+    # Quantiles may be wrong. If no mark lies on this side, mirror the marks on the other side.
     this_way = [d for d in marked if 0.0 < d < math.inf] or [-d for d in marked]
     marks = sorted({math.log(d) for d in this_way if 0.0 < d < math.inf})
     marks = [t for t in marks if bottom < t < top] or [max(bottom, top - 1.0)]
@@ -320,7 +320,7 @@ def _half_line(
 
 
 def _outwards(panel: Callable[[float, float], bool], start: float, stop: float) -> bool:
-    """Add panels of doubling width until two in a row add nothing. Return whether this happened."""
+    """Add panels of doubling width up to `stop`. Return True early if two in a row add nothing."""
     step, empty, here = math.copysign(0.5, stop - start), 0, start
     while here != stop:
         there = here + step

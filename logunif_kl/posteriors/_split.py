@@ -51,8 +51,8 @@ def neg_kl_split(
         magnitude = log c - Q E[log(q/Q) + log|w| | w < 0]
                           - (1 - Q) E[log(q/(1 - Q)) + log|w| | w > 0],     c = 2 C
 
-    In the sum the terms in Q cancel, which gives Eq. 38. `sign_bit` is -log 2 if all weights have
-    the same sign, and 0 if the posterior is symmetric about 0.
+    In the sum of the two parts, the terms in Q cancel, which gives Eq. 38. `sign_bit` is -log 2 if
+    all weights have the same sign, and 0 if the posterior is symmetric about 0.
 
     Parameters
     ----------

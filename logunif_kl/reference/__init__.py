@@ -13,7 +13,7 @@ Arguments are single numbers: float, int, str, mpf, Fraction, Decimal or a NumPy
 taken exactly, and a string means the exact decimal. A result is an ``mpmath.mpf`` with ``dps``
 digits, whatever ``mpmath.mp.dps`` is. Arithmetic on results rounds to ``mpmath.mp.dps`` as usual,
 so use ``mpmath.workdps`` to keep their digits. mpmath's exponents are integers of any size:
-``neg_kl(1e308)`` is the number -exp(-1e308)/2, not zero. mpf has no negative zero.
+``neg_kl(1e308)`` is the number -exp(-1e308)/2, not zero.
 
 The precision of ``mpmath.mp`` is not changed. A lock serialises calls from several threads.
 

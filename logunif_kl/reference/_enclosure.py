@@ -56,7 +56,7 @@ def enclosure(log_alpha: object, bits: int = 128) -> Any:
         If ``log_alpha`` is not one real number, or ``bits`` is not an int from 1 to 100000.
     ArithmeticError
         If the ball is still too wide at a precision of 65536 + 16 ``bits``. This happens only if
-        log_alpha has more bits than that before its point.
+        the integer part of log_alpha has more bits than that.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def _tighten(value: Callable[[int], Ball], bits: int, where: str, at: object) ->
                 return ball
         prec *= 2
     raise ArithmeticError(
-        f"the ball at {where.format(shown(at))} is wider than 2**-{bits} of its midpoint up to "
+        f"the ball at {where.format(shown(at))} is wider than 2**-{bits} of its midpoint even with "
         f"{prec // 2} bits of precision: ask for fewer bits, or move away from a zero."
     )
 
@@ -201,7 +201,7 @@ def _arb(bits: object) -> Any:
         raise TypeError(f"bits must be an int, got {type(bits).__name__}.")
     if not 1 <= int(bits) <= MAX_BITS:
         raise ValueError(
-            f"bits must be between 1 and {MAX_BITS}, got {shown(bits)}: ask for fewer."
+            f"bits must be between 1 and {MAX_BITS}, got {shown(bits)}: pass another number."
         )
     try:
         from flint import arb

@@ -35,7 +35,7 @@ class Number:
 
 
 MAX_LOG_BITS = 1 << 12
-"""The most bits before the point of an argument of exp, which needs as many extra bits."""
+"""The most bits before the point in an argument of exp. Each of them costs exp an extra bit."""
 
 MAX_DPS = 20_000
 """The most decimal digits. With so many, u = 1e43429, which has the longest sums, takes minutes."""
@@ -131,7 +131,7 @@ def exp_neg(log_value: Number, wp: int, name: str) -> Raw:
     before_point = max(0, magnitude(rough)) if rough[1] else 0
     if before_point > MAX_LOG_BITS:
         raise OverflowError(
-            f"{name} must be below 2**{MAX_LOG_BITS} in size, because its exponential takes as "
-            "many bits: for the limit pass math.inf or -math.inf."
+            f"{name} must be below 2**{MAX_LOG_BITS} in size, because its exponential needs more "
+            f"than {MAX_LOG_BITS} extra bits: for the limit pass math.inf or -math.inf."
         )
     return libmp.mpf_exp(libmp.mpf_neg(log_value(wp + before_point + 8)), wp + 8, "n")

@@ -152,7 +152,7 @@ def _plain(log_alpha: object, dps: int, function: Callable[[Any, Any], Any], las
                     least = -math.log(2.0) * MAX_LOG_BITS
                     raise OverflowError(
                         f"log_alpha must be at least {least:.0f} for the second derivative, got "
-                        f"{shown(log_alpha)}: below, the derivative is smaller than "
+                        f"{shown(log_alpha)}: below that, the derivative is smaller than "
                         f"exp(-exp({-least:.0f})), so take 0."
                     )
                 context = _context(wp + 2 * more + 16)

@@ -47,8 +47,8 @@ def neg_kl(
     Raises
     ------
     TypeError, ValueError
-        If an argument is not one real number, ``zero_at`` is not above 0, ``log_c`` is not
-        finite, both are given, or ``dps`` is not a positive int.
+        If an argument is not one real number, ``zero_at`` is not above 0, ``log_c`` is not finite,
+        ``zero_at`` and ``log_c`` are both given, or ``dps`` is not a positive int.
     OverflowError
         If abs(log_alpha) is 2**4096 or more, which no double is.
     ArithmeticError
@@ -86,7 +86,7 @@ def neg_kl_grad(log_alpha: object, dps: int = 50) -> Any:
     r"""Return d(-KL)/d log alpha = u F'(u) to ``dps`` digits, u = exp(-log_alpha)/2.
 
     As log_alpha falls from inf, the derivative rises from 0 to 0.6424, at log_alpha = -1.507, and
-    then falls to 1/2. Parameters, digits and errors are as for :func:`neg_kl`. It is NaN for NaN.
+    then falls to 1/2. Parameters, digits and errors are as for :func:`neg_kl`, and NaN gives NaN.
 
     Examples
     --------
@@ -103,9 +103,9 @@ def neg_kl_hess(log_alpha: object, dps: int = 50) -> Any:
 
     .. math:: -\frac u2 (1 + F' - 2uF') = -u\,M(2; 3/2; -u), \qquad u = e^{-\log\alpha}/2
 
-    It is negative above its only zero, log_alpha = -1.5069, where F' = 1/(2u - 1), and positive
-    below. It is 0 at both infinities, and NaN for NaN. All digits are significant, even near the
-    zero. Parameters and errors are as for :func:`neg_kl`.
+    This second derivative has one zero, at log_alpha = -1.5069, where F' = 1/(2u - 1). It is
+    negative above and positive below the zero, 0 at both infinities, and NaN for NaN. All digits
+    are significant, even near the zero. Parameters and errors are as for :func:`neg_kl`.
 
     Examples
     --------
@@ -262,10 +262,10 @@ def _limit_of_u(mu: Raw, log_sigma2: Raw) -> Raw | None:
 
 
 def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
-    """Whether alpha equals zero_at. Then -KL is 0, which `agree` cannot compute.
+    """Whether alpha equals zero_at. If it does, -KL is 0, which `agree` cannot compute.
 
-    Callers pass 1/alpha if it is exact. No other alpha can equal zero_at: for a rational
-    log_sigma2, alpha = exp(log_sigma2)/mu^2 is rational only if log_sigma2 = 0.
+    Callers ask only if log_alpha or log_sigma2 is 0. For any other rational log_sigma2,
+    exp(log_sigma2)/mu^2 is irrational, so alpha cannot equal zero_at.
     """
     if log_c is not None:
         return False
@@ -274,7 +274,7 @@ def _alpha_is_zero_at(over_alpha: Raw, zero_at: object, log_c: object) -> bool:
 
 
 def convention(zero_at: object, log_c: object) -> tuple[Number | None, Number | None]:
-    """Return (alpha, log_c), with None for one not given. If both are None, the constant is 0."""
+    """Return (zero_at, log_c), with None for the one not given, or (None, None) for zero_at=inf."""
     a = read(zero_at, "zero_at")
     rough = a(53)
     if log_c is not None:

@@ -18,7 +18,7 @@ Dawson's integral exp(-u) int_0^1 exp(u s^2) ds, from which F'' and H follow. Th
 column have the same sign, except the first term of H, so digits cancel only near the zero of H.
 
 All sums use integers in fixed point. Terms are grouped by the remainder of k modulo m. Then n terms
-need 2 m + 2 n/m full-length products, and else short divisions (P. Smith, "Efficient
+need only 2 m + 2 n/m full-length products, and otherwise short divisions (P. Smith, "Efficient
 multiple-precision evaluation of elementary functions", Mathematics of Computation 52 (1989)).
 """
 
@@ -58,8 +58,7 @@ def _terms(v: Raw, bits: int) -> int:
 def _block(v: Raw, bits: int) -> tuple[int, int]:
     """Return m, the number of terms in a block, and how many more bits the blocks need.
 
-    With m terms in a block, a sum of n terms needs 2 m + 2 n/m full-length products, not 2 n. More
-    bits are needed because the terms of a block leave out factors up to v^(m-1).
+    More bits are needed because the terms of a block leave out factors up to v^(m-1).
     """
     over = max(0, magnitude(v))
     m = max(1, min(isqrt(_terms(v, bits)), bits // (16 * (over + 1))))

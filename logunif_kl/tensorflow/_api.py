@@ -118,8 +118,8 @@ def neg_kl_normal(
     Parameters
     ----------
     mu, log_sigma2 : tensor_like
-        As `log_alpha` of `neg_kl`. Two tensors must have the same dtype. If a tensor is given with
-        an array or a number, this is converted to the dtype of the tensor.
+        As `log_alpha` of `neg_kl`. Two tensors must have the same dtype. An array or a number that
+        is given with a tensor is converted to the dtype of the tensor.
     zero_at, log_c, reduction
         As for `logunif_kl.neg_kl`.
 

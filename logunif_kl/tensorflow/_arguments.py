@@ -55,7 +55,7 @@ def arguments(**given: Any) -> Arguments:
 def evaluate(
     function: Callable[..., Tensor], constant: float = 0.0, reduction: str = "none", **given: Any
 ) -> Tensor:
-    """Compute a function of the arguments. Error messages name an argument by its keyword."""
+    """Call the function with the converted arguments. Errors name an argument by its keyword."""
     _errors.check_reduction(reduction)
     tensors, dtype = arguments(**given)
     return _finished(function(*tensors), constant, reduction, dtype)
@@ -75,7 +75,7 @@ _namespace = SimpleNamespace(
 
 
 def converted(arithmetic: Callable[..., Any], **given: Any) -> Tensor:
-    """Compute ``arithmetic(namespace, ...)``, a conversion of `logunif_kl.log_alpha`."""
+    """Compute a conversion of `logunif_kl.log_alpha`, which calls the functions of `_namespace`."""
     return evaluate(partial(arithmetic, _namespace), **given)
 
 
@@ -102,7 +102,7 @@ def _dense(name: str, value: Any) -> Tensor:
 
 
 def _converted(name: str, value: Any, dtype: Any) -> Tensor:
-    """Convert a number or an array to a tensor of `dtype`, or of its own dtype if that is None."""
+    """Convert a number or array to a tensor of `dtype`, or of its own dtype if `dtype` is None."""
     if type(value) is int:
         value = _errors.as_float(name, value)
     own = None if _foreign(value) else _dtype_in_tensorflow(value)

@@ -89,7 +89,7 @@ class Namespace:
 
     @staticmethod
     def full_like(like: Tensor, value: float) -> Tensor:
-        """Make a scalar of the dtype of `like`. A tensor of its shape would need more memory."""
+        """Make a scalar of the dtype of `like`, because a tensor of its shape needs more memory."""
         return tf.constant(value, like.dtype)
 
 
@@ -109,8 +109,8 @@ def neg_kl_derivative(x: Tensor, order: int) -> Tensor:
 
 
 def _arithmetic(x: Tensor, order: int) -> Tensor:
-    # The second derivative is 0 at a + b, where a is this zero rounded to float32. Near the zero,
-    # the arithmetic computes x - a - b. The graph optimiser would change this to x - b - a, which
+    # Near the zero of the second derivative, the arithmetic computes x - a - b. Here a is the zero
+    # rounded to float32, and b is the rest. The graph optimiser would compute x - b - a, which
     # loses the relative accuracy in float32, so a graph computes in float64.
     if order == 2 and x.dtype == tf.float32 and not tf.executing_eagerly():
         return tf.cast(derivatives.neg_kl_derivative(_xp, tf.cast(x, tf.float64), order), x.dtype)
@@ -147,8 +147,8 @@ def neg_kl_normal_derivative(
 def _cut(x: Tensor) -> Tensor:
     """Keep TensorFlow from differentiating the arithmetic.
 
-    In a graph, `tf.autodiff.ForwardAccumulator` ignores custom gradients. With `tf.stop_gradient`
-    it would return zeros, so `PreventGradient` makes it raise an error.
+    In a graph, `tf.autodiff.ForwardAccumulator` ignores custom gradients. After `tf.stop_gradient`
+    the accumulator would return zeros. After `PreventGradient` it raises an error.
     """
     if tf.executing_eagerly():
         return tf.stop_gradient(x)

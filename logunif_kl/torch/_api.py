@@ -1,4 +1,4 @@
-"""The public functions for torch tensors. Each parses, computes, adds the constant and reduces."""
+"""The public functions for torch tensors."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -125,8 +125,8 @@ def neg_kl_normal(
     Raises
     ------
     TypeError
-        As for `neg_kl`. Also if neither argument is a tensor, if a tensor is given with a list or
-        an array of another library, or if a DTensor is given with a plain tensor.
+        As for `neg_kl`. Also if neither argument is a tensor, if a DTensor and a plain tensor are
+        given together, or if a tensor is given with a list or with another library's array.
     RuntimeError
         If the tensors are on different devices (a 0-d CPU tensor works with any device), or
         if their shapes do not broadcast.
@@ -251,7 +251,7 @@ def _vanishing_at(zero_at: Any) -> float:
 def _finished(
     result: Tensor, constant: float, reduction: str, argument: Tensor, dtype: torch.dtype
 ) -> Tensor:
-    """Divide a sum by the count for a mean, add the constant, and round to `dtype`."""
+    """Divide the sum by the count if the mean is wanted, add the constant, and round to `dtype`."""
     if reduction == "mean":
         result = result / argument.numel()
     if constant != 0.0:

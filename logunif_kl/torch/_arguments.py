@@ -40,7 +40,7 @@ def one(value: Any, name: str = "log_alpha") -> Tensor:
 
 
 def opened(name: str, value: Any) -> Any:
-    """Unwrap a variable of another library. torch.compile cannot trace this, so tensors skip it."""
+    """Unwrap a value of another library, but not a tensor: Dynamo cannot trace `unwrapped`."""
     return value if isinstance(value, torch.Tensor) else unwrapped(name, value)
 
 
@@ -49,7 +49,7 @@ def two(
 ) -> tuple[Tensor, Tensor]:
     """Promote the arguments to one floating type and broadcast them.
 
-    Raise TypeError if neither argument is a tensor, or if either is not a dense real tensor or a
+    Raise TypeError unless both are dense real tensors, or one is such a tensor and the other a
     number. Raise RuntimeError if the tensors are on different devices or do not broadcast.
     """
     first, second = opened(names[0], first), opened(names[1], second)
@@ -122,7 +122,7 @@ def _broadcast(first: Tensor, second: Tensor, names: tuple[str, ...]) -> tuple[T
 
 
 def _kind(dtype: torch.dtype, device: str) -> torch.dtype:
-    """Return the floating dtype of the result for arguments of `dtype` on a type of device."""
+    """Return the dtype of the result for arguments of `dtype` on a device of the type `device`."""
     if dtype not in _FLOATING:
         return torch.get_default_dtype()
     if dtype in _HALF and torch.is_autocast_enabled(device):

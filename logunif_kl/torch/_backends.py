@@ -85,10 +85,10 @@ def choose(*tensors: Tensor) -> Composite:
 
 
 def choose_early(*tensors: Tensor) -> Composite | None:
-    """Choose the backend before the autograd Function runs, or return None to let it choose.
+    """Choose the backend before the autograd Function runs, or return None to let forward choose.
 
-    Under a transform of `torch.func`, and for a tensor that has escaped from one, let the forward
-    choose, because it does not get the tensors that its caller has.
+    Under a transform of `torch.func`, and for a tensor that has escaped from one, return None,
+    because forward gets other tensors than its caller has.
     """
     if transformed():
         return None

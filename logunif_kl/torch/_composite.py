@@ -27,7 +27,7 @@ class Composite:
         Whether the backward computes the derivatives with `gradient`. Otherwise the forward
         computes and keeps them. For each float32 weight, both passes together move 24 bytes of
         memory if the backward computes the derivatives, and 40 bytes if the forward keeps them.
-        The smaller number is faster if memory bandwidth limits the kernels.
+        Kernels that are limited by the memory bandwidth are faster if they move fewer bytes.
     """
 
     plain = False

@@ -26,7 +26,7 @@ def takes(*tensors: Tensor) -> bool:
 
 
 class Cpu(Composite):
-    """The backend of the exact C kernels, with the composite for derivatives above the second."""
+    """The backend of the exact C kernels. `Composite` computes derivatives above the second."""
 
     plain = True
 

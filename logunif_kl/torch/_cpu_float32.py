@@ -1,8 +1,8 @@
 """The float32 C kernels, which read the memory of plain CPU tensors.
 
-The value and the derivatives have separate kernels, so a backward needs only the arguments. In
-float64, no kernel computes the derivatives alone. The functions of `_kernels.library` compute
-float32 tensors. The ufuncs of `_kernels.ufuncs` compute the half types, block by block.
+The value and the derivatives have separate kernels, so a backward needs only the arguments. The
+functions of `_kernels.library` compute float32 tensors. The ufuncs of `_kernels.ufuncs` compute the
+half types, block by block.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _number() -> Tensor:
 
 
 class CpuFloat32(Cpu):
-    """The backend of the float32 C kernels for mu and log_sigma2. The exact kernels do the rest."""
+    """The float32 C kernels for mu and log_sigma2, and the exact kernels of `Cpu` for log_alpha."""
 
     recomputes = True
 
@@ -78,7 +78,7 @@ class CpuFloat32(Cpu):
 
 
 def _expanded(factor: Tensor, like: Tensor) -> Tensor:
-    """Expand one number to the shape of `like`. It may have been expanded to that size already."""
+    """Expand one number, 0-d or already expanded to as many elements, to the shape of `like`."""
     look_at(factor)
     if factor.ndim and factor.numel() != like.numel():
         raise ValueError(
@@ -91,7 +91,7 @@ def _expanded(factor: Tensor, like: Tensor) -> Tensor:
 def _laid_out(*tensors: Tensor) -> tuple[Any, Any, Any]:
     """Return the library (or None), the tensors for it, and a function that permutes results back.
 
-    The function is None for contiguous float32 tensors, which only the library needs to check.
+    For contiguous float32 tensors the function is None, and the library checks the tensors.
     """
     direct = library()
     for x in tensors:

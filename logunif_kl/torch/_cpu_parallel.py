@@ -1,7 +1,7 @@
 """Run ufuncs on the memory of plain CPU tensors, in blocks and on several threads.
 
-The number of elements alone decides the blocks, and the sums of blocks are added in order in
-float64. A result therefore does not depend on the number of threads.
+How elements are divided into blocks depends only on their number, and the sums of blocks are added
+in order in float64. A result therefore does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def laid_out(*tensors: Tensor) -> tuple[tuple[Tensor, ...], Callable[[Tensor], T
 
     If one permutation of the axes makes all arguments contiguous, they are permuted. Otherwise they
     are copied. An argument that is one number expanded to many elements (all strides 0) is not
-    copied, unless all arguments are. Raise the errors of `look_at` for invalid tensors.
+    copied, unless all arguments are such numbers. Raise the errors of `look_at`.
     """
     look_at(*tensors)
     if not tensors[0].is_cpu:
@@ -82,7 +82,7 @@ def _as_it_is(result: Tensor) -> Tensor:
 
 
 def run(ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...]) -> None:
-    """Run the ufunc into `outs`. In place of an output that is None, it fills a scratch block."""
+    """Run the ufunc with the outputs `outs`. An output that is None goes to a scratch block."""
     wanted = [out for out in outs if out is not None]
     whole = len(wanted) == len(outs) and inputs[-1].dtype in _KINDS
     n = inputs[-1].numel()
@@ -114,7 +114,7 @@ def in_blocks(ufunc: Any, inputs: tuple[Tensor, ...]) -> Tensor:
 
 def _added(sums: list[float], dtype: torch.dtype) -> Tensor:
     kind = torch.float64 if dtype is torch.float64 else torch.float32
-    return torch.tensor(sum(sums), dtype=kind, device="cpu")
+    return torch.scalar_tensor(sum(sums), dtype=kind, device="cpu")
 
 
 def _job(
@@ -150,7 +150,7 @@ def _job(
 def _half_job(
     ufunc: Any, inputs: tuple[Tensor, ...], outs: tuple[Tensor | None, ...], adding: bool
 ) -> Callable[[int, int], list[float]]:
-    """Make the same function as `_job` for the half types, which it converts block by block."""
+    """Make a function as `_job` does, which converts half types to float32 block by block."""
     flat_inputs = [x.reshape(-1) for x in inputs]
     flat_outs = [None if out is None else out.view(-1) for out in outs]
     inference = torch.is_inference_mode_enabled()
@@ -177,7 +177,7 @@ def _half_job(
 def _array(x: Tensor) -> np.ndarray:
     """Return an argument from `laid_out` as an array that shares its memory.
 
-    After a call of `Tensor.numpy`, FSDP could no longer resize the storage of a parameter.
+    After `Tensor.numpy`, FSDP could no longer resize a parameter's storage, so avoid that method.
     """
     return np.from_dlpack(x)
 

@@ -26,19 +26,19 @@ Tensor = torch.Tensor
 # Item i is how often the function is differentiated in the i-th tensor.
 Orders = tuple[Any, ...]
 Row = Sequence[Tensor | None]
-# A gradient of more elements is checked: if it is one expanded number, only that is negated.
+# If a gradient has more elements than this, `_negative` checks if it is one expanded number.
 _MANY = 4096
 
 
 class Members(tuple[Orders, ...]):
-    """The orders of the derivatives to compute. PyTorch would unpack a plain tuple of orders.
+    """The orders of the derivatives to compute. PyTorch unpacks plain tuples, but not this class.
 
     Attributes
     ----------
     along : list of list of Orders
-        For each member, the orders after one more differentiation in each tensor.
+        For each item, the orders after one more differentiation in each tensor.
     others : Members or None
-        All members but the first, if these are the first derivatives of the first. Otherwise None.
+        The items after the first, if they are the first item's first derivatives. Otherwise None.
     """
 
     along: list[list[Orders]]
@@ -57,7 +57,7 @@ def along(orders: Orders, i: int) -> Orders:
 
 
 class Family:
-    """A function of some tensors and all its derivatives. A tuple of orders selects one of them.
+    """A function of some tensors, and its derivatives. `Orders` select one of these functions.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Family:
     def slopes(
         self, members: Members, tensors: Sequence[Tensor], needed: Sequence[bool]
     ) -> Sequence[Row]:
-        """Differentiate each member once more, in each tensor that needs it."""
+        """Differentiate each member once more, in each tensor for which `needed` is true."""
         found: dict[Orders, Tensor] = {}
         for orders in members.along:
             for one, needs in zip(orders, needed, strict=True):
@@ -218,7 +218,7 @@ eager = direct_apply(_Eager)
 def may_be_differentiated(grad: Tensor) -> bool:
     """Whether the derivatives that a backward computes must be differentiable.
 
-    Batched gradients (`is_grads_batched`) need this too, because they bypass differentiation rules.
+    True also for batched gradients (`is_grads_batched`), which bypass differentiation rules.
     """
     return torch.is_grad_enabled() or transformed() or legacy_batched(grad)
 
@@ -233,7 +233,7 @@ def _product_sum(tangents: Row, slopes: Row) -> Tensor | None:
 
 
 def _negative(grad: Tensor) -> Tensor:
-    """Negate a gradient. If it is one number expanded to many elements, try to negate only that."""
+    """Negate a gradient. If it is one expanded number, negate only that number if possible."""
     if grad.numel() > _MANY and type(grad) is torch.Tensor and not any(grad.stride()):
         grad = grad if may_be_differentiated(grad) else grad.as_strided((), ())
     return -grad

@@ -36,33 +36,33 @@ class ImproperLogUniform(Distribution):
     """The improper prior p(w) = C/|w| on the whole real line.
 
     Its integral is not finite, so it cannot be sampled and has no moments, but it has a `log_prob`.
-    `torch.distributions.kl_divergence` computes the divergence to this prior from the following
-    distributions. Every divergence can be differentiated any number of times:
+    Every divergence to this prior can be differentiated any number of times.
+    `torch.distributions.kl_divergence` computes the divergence from the following distributions:
 
     - ``Normal(loc, scale)``: `logunif_kl.torch.kl_normal` of ``loc`` and ``2 log(scale)``, [1]_
       Eq. 1, exact at ``loc = 0``;
     - ``LogNormal(loc, scale)``: log w is Gaussian, so that -KL = 1/2 log(2 pi e scale^2) + log C
       for every ``loc``;
-    - ``Laplace(loc, scale)``: KL = L(r) - 1 - log 2 - log C with r = ``|loc|/scale`` and
-      L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, which is -gamma at r = 0. Its second derivative in
-      ``loc`` is infinite at ``loc = 0``;
+    - ``Laplace(loc, scale)``: KL = L(r) - 1 - log 2 - log C with r = ``|loc|/scale``,
+      L(r) = log r + (e^r E1(r) - e^-r Ei(r))/2, and L(0) = -gamma = -0.577... The second
+      derivative of KL in ``loc`` is infinite at ``loc = 0``;
     - ``Cauchy(loc, scale)``: KL = 1/2 log(1 + loc^2/scale^2) - log(4 pi) - log C;
     - ``Uniform(low, high)``: KL = (high log|high| - low log|low|)/(high - low) - 1
-      - log(high - low) - log C. The derivative in ``low`` or ``high`` is infinite where it is 0;
+      - log(high - low) - log C. The derivative in one end is infinite if that end is 0;
     - ``StudentT(df, 0, scale)``: KL = J((df + 1)/2) - J(df/2) - J(1/2) - log C, with J(a) = a +
       log Gamma(a) - a psi(a). Derivatives in ``loc`` are exact up to the third order;
     - ``Gamma(concentration, rate)``: KL = -J(concentration) - log C;
     - ``HalfNormal(scale)``: the KL of ``Normal(0, scale)`` plus log 2;
     - ``Exponential(rate)``: KL = -1 - gamma - log C;
-    - ``Independent`` of these: the sum of the KL over the event dimensions. The prior may be an
-      ``Independent`` of this class, or this class itself, as one prior for all weights;
-    - ``MultivariateNormal`` and ``LowRankMultivariateNormal`` with the covariance S, to either of
-      these two priors: the sum of the KL of ``Normal(loc[i], sqrt(S[i, i]))``, plus half of
-      sum(log S[i, i]) - log det S, because the entropy is 1/2 log det(2 pi e S).
+    - ``Independent`` of these: the sum of the KL over the event dimensions. The prior may be
+      ``ImproperLogUniform()``, which then applies to each weight, or an ``Independent`` of it;
+    - ``MultivariateNormal`` and ``LowRankMultivariateNormal`` with the covariance S: the sum of the
+      KL of ``Normal(loc[i], sqrt(S[i, i]))`` plus (sum(log S[i, i]) - log det S)/2, because the
+      entropy is 1/2 log det(2 pi e S). The prior may be the same as for an ``Independent``.
 
-    For ``Laplace`` and the entries below it, the worst error found in KL is 2.0 eps of the type,
-    relative to the larger of KL and 1. (For StudentT it is relative to KL minus KL of a Gaussian.)
-    The worst error found in a first derivative is 3.7 eps, relative to the derivative.
+    From ``Laplace`` to ``Exponential``, the worst error found in a first derivative is 3.7 eps of
+    the type, relative to the derivative. The worst error found in KL is 2.0 eps, relative to the
+    larger of ``|KL|`` and 1, and for ``StudentT`` relative to KL minus KL of a Gaussian.
 
     KL is defined up to an additive constant, and can be negative for some values of the constant.
 
@@ -92,9 +92,9 @@ class ImproperLogUniform(Distribution):
     ValueError
         If both are given, if `zero_at` is not positive, or if `log_c` is not finite.
     NotImplementedError
-        From the divergence of ``StudentT`` if ``loc`` is not 0, because it has no closed form. In
+        From the divergence of ``StudentT``, which has no closed form if ``loc`` is not 0. (In
         `torch.compile` and `torch.func`, where elements cannot be read, the divergence is NaN
-        instead. Also from ``sample``, ``rsample``, ``cdf``, ``icdf``, ``entropy``, ``mean``,
+        instead.) Also from ``sample``, ``rsample``, ``cdf``, ``icdf``, ``entropy``, ``mean``,
         ``mode``, ``variance`` and ``stddev``, which an improper distribution does not have.
 
     Notes
@@ -317,7 +317,7 @@ def _kl_low_rank(p: LowRankMultivariateNormal, q: Distribution) -> Tensor:
 def _kl_correlated(
     p: Distribution, q: Any, diagonal: Tensor, others: Tensor, less: float | Tensor = 0.0
 ) -> Tensor:
-    """Add up the KL of the marginals and the mutual information of the weights."""
+    """Return the sum of the marginals' KL, plus the total correlation of the weights."""
     prior = q.base_dist if isinstance(q, Independent) else q
     if not isinstance(prior, ImproperLogUniform):
         raise NotImplementedError(

@@ -1,7 +1,7 @@
 """KL from torch's distributions to the prior C/|w|. `_distributions` registers these functions.
 
-Each function takes a distribution. It returns a tensor and a number, whose sum is KL + log C, and
-the dtype of KL. If torch does not validate the parameters, the sum is NaN for invalid ones.
+Each function takes a distribution and returns `Found`. If torch does not validate the parameters,
+KL is NaN for invalid ones.
 """
 
 # torch.distributions has few annotations.
@@ -32,7 +32,7 @@ from ._derivatives import Family, Members, Row
 from ._internals import in_graphs, plain
 from ._namespace import exportable, working, xp
 
-# A tensor and a number, whose sum is KL + log C, and the dtype to round the KL to.
+# A tensor and a number that add up to KL + log C, and the dtype to which KL is rounded.
 Found = tuple[Tensor, float, torch.dtype]
 _EULER = 0.5772156649015329
 _LOG_2 = math.log(2.0)
@@ -63,7 +63,7 @@ def student(p: Any) -> Found:
             "KL of StudentT has no closed form where loc is not 0: use "
             "logunif_kl.neg_kl_posterior of scipy.stats.t, or samples of log_prob"
         )
-    # x^2/2 is 0 where loc = 0. It gives KL its second derivative in loc, 1/scale^2 for every df.
+    # x^2/2, which is 0 at loc = 0, gives KL its second derivative in loc: 1/scale^2 for every df.
     x = loc / scale
     result = 0.5 * (x * x) - _analytic("student", df)
     return (
@@ -99,7 +99,7 @@ DIVERGENCES: dict[type, Callable[[Any], Found]] = {
 
 
 def _scaled(loc: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Convert both to the computing dtype, and scale both so that no quotient overflows."""
+    """Convert half types, and multiply loc and scale by a factor so that no quotient overflows."""
     loc, scale = working(loc), working(scale)
     factor = unit(torch, torch.rsqrt, loc.detach(), scale.detach())
     return loc * factor, scale * factor
@@ -122,7 +122,7 @@ def _traced(x: Tensor) -> bool:
 @in_graphs
 @exportable
 def _posterior(name: str, a: Tensor, b: Tensor, i: int = 0, j: int = 0) -> Tensor:
-    """Compute the named function at a and b, or the derivative of "laplace" of orders i and j."""
+    """Compute the named function; differentiate "laplace" i times in a and j times in b."""
     return _family(name)((i, j), a, b)
 
 

@@ -1,8 +1,8 @@
 """The sum of -KL over the tensors of a whole model, in one autograd node.
 
-A call of `neg_kl` has an overhead, which equals a kernel's time for a thousand weights. So has its
-backward. Concatenating the tensors would copy them and their gradients. Instead, one autograd
-Function runs a kernel on each tensor, and saves only the tensors.
+The overhead of each call of `neg_kl`, and of each backward, is as long as a kernel takes for a
+thousand weights. Concatenating the tensors would copy them and their gradients. Instead, one
+autograd Function runs a kernel on each tensor, and saves only the tensors.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -52,7 +52,7 @@ def _one(arguments: tuple[Tensor, ...], count: int) -> Tensor:
 
 
 def _split(shapes: Any, tensors: Sequence[Any]) -> list[tuple[tuple[Any, ...], int]]:
-    """Group a flat sequence, which has one item for each tensor, by the terms of the tensors."""
+    """Return a tuple of items and a count for each term. `tensors` has one item for each tensor."""
     remaining = iter(tensors)
     return [(tuple(next(remaining) for _ in range(number)), count) for number, count in shapes]
 

@@ -105,7 +105,7 @@ def being_compiled(*tensors: Tensor) -> bool:
     if not all(type(x).__name__ in _OF_COMPILER for x in tensors) or transformed():
         return False
     try:
-        # The compiler that made the tensors has already imported these modules.
+        # These imports take no time: the compiler that made the tensors has imported the modules.
         from torch._guards import TracingContext
         from torch._subclasses.fake_tensor import FakeTensor
         from torch._subclasses.functional_tensor import FunctionalTensor
@@ -190,7 +190,7 @@ def _primal(x: Tensor) -> Tensor:
     if is_batchedtensor(x):
         inner = _primal(get_unwrapped(x))
         return _add_batch_dim(inner, maybe_get_bdim(x), maybe_get_level(x))
-    # Pass level 0, which is the only one, because a compiler's graph does not mark it as entered.
+    # Pass level 0, the only level: the default is -1 in a compiler's graph, which enters no level.
     return forward_ad.unpack_dual(x, level=0).primal
 
 
@@ -206,7 +206,7 @@ def called_by_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
 def in_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let torch.compile put calls of the function into its graph, without tracing into it.
 
-    `torch.compiler.allow_in_graph` imports the compiler, so call it only while the compiler traces.
+    `torch.compiler.allow_in_graph` imports the compiler, so wait until the compiler traces a call.
     """
 
     @called_by_compiler

@@ -2,8 +2,8 @@
 
 The functions come from the extension `logunif_kl.torch._library`. The extension is built without
 PyTorch, and looks up a few functions of the loaded libtorch by name. The kernel functions take and
-check tensors, so Python passes no memory addresses. If the extension or a name is missing, the
-ufuncs compute on threads of this package, and compilers trace the composite backend.
+check tensors, so Python passes no memory addresses. If the extension or a function of libtorch is
+missing, the ufuncs compute on threads of this package, and compilers trace the composite backend.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ def look_at(*tensors: Tensor) -> None:
     """Raise if tensors cannot be read together.
 
     ValueError means that the shapes differ. TypeError means that types or devices differ, or that
-    elements are still to be negated. RuntimeError means that a tensor's memory was freed.
+    the negative bit of a tensor is set. RuntimeError means that a tensor's memory was freed.
     """
     first = tensors[0]
     for x in tensors:
@@ -28,10 +28,10 @@ def look_at(*tensors: Tensor) -> None:
                 )
         if x.is_neg():
             raise TypeError(
-                "a kernel was given a tensor whose elements are still to be negated: pass "
+                "a kernel was given a tensor x whose negative bit is set (x.is_neg()): pass "
                 "x.resolve_neg()"
             )
-        # For most tensors, which fill their storage from its beginning without gaps, compare sizes.
+        # Most tensors fill their storage from its beginning without gaps. For these, compare sizes.
         whole = x.is_contiguous() and not x.storage_offset()
         if x.nbytes > x.untyped_storage().nbytes() if whole else not _is_held(x):
             raise RuntimeError(

@@ -96,7 +96,7 @@ def exportable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plus(x: Tensor, constant: float) -> Tensor:
-    """Add a number. An exported graph keeps its 53 bits, even when Dynamo traces this call."""
+    """Add a number. Exported graphs keep all its bits, even if Dynamo traces this function."""
     if torch.compiler.is_exporting():
         return x + torch.tensor(constant, dtype=x.dtype, device=x.device)
     return x + constant

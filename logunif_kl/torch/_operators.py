@@ -26,7 +26,7 @@ _SCHEMAS = {
     "gradient": "(Tensor factor, Tensor mu, Tensor log_sigma2) -> (Tensor, Tensor)",
     "log_alpha_gradient": "(Tensor factor, Tensor log_alpha) -> Tensor",
 }
-# These tags tell a compiler that chooses layouts to keep the traced layouts of the arguments.
+# With these tags, a compiler keeps the layouts that the arguments had when they were traced.
 _TAGS = ("pt2_compliant_tag", "needs_exact_strides")
 
 
@@ -35,10 +35,10 @@ _LEAST = 32_000
 
 
 def takes(*tensors: Tensor) -> bool:
-    """Whether the operators can compute these tensors. The last two are mu and log_sigma2.
+    """Whether the operators take these tensors. Last come mu and log_sigma2, or only log_alpha.
 
-    They compute plain float32 CPU tensors while AOTAutograd traces a differentiation rule under
-    `torch.compile`. `torch.export` gets torch's own operations, which run anywhere.
+    The operators take plain float32 CPU tensors while AOTAutograd traces a differentiation rule
+    under `torch.compile`. `torch.export` gets torch's own operations, which run anywhere.
     """
     if not being_compiled(*tensors):
         return False
@@ -86,8 +86,8 @@ class Operators(Composite):
 
     recomputes = True
 
-    # -KL is a function of log_alpha = log_sigma2 - log mu^2, so these compute that of N(1, alpha).
-    # An array of values is left to the composite, which a compiler fuses with what follows.
+    # -KL depends only on log_alpha = log_sigma2 - log mu^2, so pass mu = 1 and log_sigma2 = x. The
+    # composite computes -KL of each log_alpha, because a compiler fuses that with what follows.
     def sum_of_log_alpha(self, x: Tensor) -> Tensor:
         return self.value_sum(x.new_ones(()), x)
 

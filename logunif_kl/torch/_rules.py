@@ -27,7 +27,7 @@ VALUE_AND_SLOPES = Members([*VALUE, *SLOPES])
 
 
 def of_log_alpha(x: Tensor, order: int = 0, summed: bool = False, negated: bool = False) -> Tensor:
-    """Compute -KL or a derivative at log_alpha = x, in its dtype. A sum is float32 or float64."""
+    """Compute -KL or a derivative at log_alpha = x, in x's dtype. A sum is float32 or float64."""
     backend = _backends.choose_early(x)
     if backend is None or not backend.plain:
         apply = Derivatives.apply
@@ -80,7 +80,7 @@ def _value_of_normal(
 
 
 class _Computed(Family):
-    """A family that a backend computes. If none is given, each forward chooses one."""
+    """A family that a backend computes. If `backend` is None, each forward chooses a backend."""
 
     def __init__(
         self, backend: Composite | None = None, summed: bool = False, negated: bool = False

@@ -1,7 +1,7 @@
 """The functions of `logunif_kl.isotropic` for PyTorch tensors.
 
 They can be differentiated any number of times, in every transform of `torch.func` and under
-`torch.compile`. Smaller dtypes are computed in float64, and the result is rounded once. A device
+`torch.compile`. All dtypes are computed in float64, and the result is rounded once. A device
 without float64 computes in float32. The dtypes, the transforms and the errors are otherwise the
 same as for `logunif_kl.torch.neg_kl`.
 """
@@ -106,7 +106,7 @@ def neg_kl_vector(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Tensor:
-    """Compute -KL of groups of k weights, as `logunif_kl.neg_kl_vector` does. `k` is a number.
+    """Compute -KL of groups of k weights for a number k, as `logunif_kl.neg_kl_vector` does.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def neg_kl_vector(
 
 
 def neg_kl_vector_grad(log_alpha: Tensor, k: float) -> Tensor:
-    """Compute the derivative in log_alpha, as `logunif_kl.neg_kl_vector_grad`. `k` is a number.
+    """Compute the derivative in log_alpha for a number k, as `logunif_kl.neg_kl_vector_grad` does.
 
     Examples
     --------

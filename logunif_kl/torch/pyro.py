@@ -31,11 +31,11 @@ class ImproperLogUniform(_distributions.ImproperLogUniform, TorchDistributionMix
     """The improper prior in Pyro's models: ``pyro.sample("w", ImproperLogUniform())``.
 
     The parameters, attributes and errors are as for `logunif_kl.torch.ImproperLogUniform`, which
-    lists posteriors with an exact divergence. If the guide uses one of these, even masked or
-    expanded, `pyro.infer.TraceMeanField_ELBO` uses that divergence, which is 0 where the guide is
-    masked. Other estimators of the ELBO use samples of ``log_prob``. The prior cannot be sampled,
-    so a model runs only with its guide: use ``pyro.sample("w", dist.Normal(loc, scale))`` there.
-    Autoguides use delta distributions, which have no exact divergence, and need
+    lists posteriors with an exact divergence. If the guide uses one of these posteriors, even
+    masked or expanded, `pyro.infer.TraceMeanField_ELBO` uses the exact divergence, which is 0 where
+    the guide is masked. Other ELBO estimators use samples of ``log_prob``. The prior cannot be
+    sampled, so the guide must sample "w", as in ``pyro.sample("w", dist.Normal(loc, scale))``.
+    Autoguides use delta distributions, which have no exact divergence. Autoguides also need
     ``init_loc_fn=pyro.infer.autoguide.init_to_value(values={...})``. MCMC needs initial values:
     ``pyro.infer.NUTS(model, max_plate_nesting=0, init_strategy=init_to_value(values={...}))``.
 

@@ -330,7 +330,7 @@ class TestArguments:
             ({"n_samples": 257, "scheme": "antithetic"}, r"be even .* but 257 was given: take 258"),
             ({"n_samples": 255, "scheme": "qmc"}, r"but 255 was given: .* scheme='qmc' needs 256"),
             ({"scheme": "sobol"}, "scheme='sobol' is not known: pass one of 'plain', 'antithetic'"),
-            ({"scheme": "qmc"} | PLAIN, "the logarithm makes its standard error wrong"),
+            ({"scheme": "qmc"} | PLAIN, "the logarithm makes the standard error wrong"),
         ],
     )
     def test_values_refused(self, function, exact, options, message):

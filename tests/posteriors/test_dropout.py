@@ -93,7 +93,7 @@ def test_a_negative_theta_swaps_the_signs():
 @pytest.mark.parametrize(
     ("theta", "kind", "sentence"),
     [
-        (0.0, ValueError, "theta must be finite and not 0, which makes an atom, but 0.0 was"),
+        (0.0, ValueError, r"theta must be finite and not 0 \(0 makes an atom\), but 0.0 was"),
         (math.inf, ValueError, "theta must be finite and not 0"),
         (math.nan, ValueError, "theta must be finite and not 0"),
         ("1", TypeError, "theta must be one real number, but str '1' was given"),

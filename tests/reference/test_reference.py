@@ -406,9 +406,9 @@ def test_bad_convention():
 
 
 def test_log_alpha_beyond_the_limit():
-    words = r"^log_alpha must be below 2\*\*4096 in size, because its exponential takes as many "
+    words = r"^log_alpha must be below 2\*\*4096 in size, because its exponential needs more "
     for text in ("1e20000", "-1e250000"):
-        with pytest.raises(OverflowError, match=words + r"bits: for the limit pass math\.inf or"):
+        with pytest.raises(OverflowError, match=words + "than 4096 extra bits: for the limit"):
             reference.neg_kl(text)
         with pytest.raises(OverflowError, match=words):
             reference.neg_kl_complex(text)
@@ -528,14 +528,14 @@ class TestEnclosure:
         assert ball.contains(reference.enclosure_gap(Fraction(1, 10), 300))
 
     def test_refusal(self):
-        words = r"^the ball at log_alpha = '1e400000' is wider than 2\*\*-8 of its midpoint up to "
-        words += r"40960 bits of precision: ask for fewer bits, or move away from a zero\.$"
+        words = r"^the ball at log_alpha = '1e400000' is wider than 2\*\*-8 of its midpoint even "
+        words += r"with 40960 bits of precision: ask for fewer bits, or move away from a zero\.$"
         with pytest.raises(ArithmeticError, match=words):
             reference.enclosure("1e400000", 8)
 
     def test_bad_bits(self):
         for bits in (0, 10**9):
-            words = rf"^bits must be between 1 and 100000, got {bits}: ask for fewer\.$"
+            words = rf"^bits must be between 1 and 100000, got {bits}: pass another number\.$"
             with pytest.raises(ValueError, match=words):
                 reference.enclosure(NAN, bits)
         with pytest.raises(TypeError, match=r"^bits must be an int, got float\.$"):

@@ -3,9 +3,10 @@
     python -m validation.proofs [FUNCTION ...] [--arithmetic fused|unfused] [--samples N] [-v]
 
 The C headers of the kernels are traced, the graph is compared with the compiled kernels bit by bit,
-and a bound is proved for each function, in the usual form of the kernels and in the rare form. The
-last is missing for the functions of (mu, log sigma^2). It fails if a bound is larger than `CLAIMS`
-says, or if a random argument errs by more than the bound of its piece.
+and a bound is proved for each function, in the usual form of the kernels and in the rare form.
+`float32` is about the float32 kernels of training, of the functions of (mu, log sigma^2). It fails
+if a bound is larger than `CLAIMS` says, or if a random argument errs by more than the bound of its
+piece.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from logunif_kl._numpy import ufuncs
 from validation.accuracy.functions import FUNCTIONS
 from validation.accuracy.proved import CLAIMS, KERNELS
 
-from . import check, normal
+from . import check, check_float32, normal, rare_normal
 from .bounds import Bound
 from .graph import Graph, trace
 from .lemma import error_of_product_error
@@ -44,6 +45,8 @@ def bind(kernel: str, graph: Graph) -> str | None:
         found, tried = check.differing(graph, name, kernel, rng)
         if found:
             return f"{name}: {found} of {tried} results of {kernel} are not those of the graph"
+    if fault := check_float32.bind(kernel, graph.fused):
+        return fault
     print(f"{kernel}: all results are those of the graph", flush=True)
     return None
 
@@ -85,6 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         graph = trace(fused=arithmetic == "fused")
         for name in options.functions or FUNCTIONS:
             failed |= not report(graph, arithmetic, name, options.samples, options.verbose)
+        failed |= not check_float32.report(
+            arithmetic, options.functions or FUNCTIONS, options.samples, options.verbose
+        )
     print(f"{time.perf_counter() - start:.0f} s")
     return int(failed)
 
@@ -94,8 +100,9 @@ def report(graph: Graph, arithmetic: str, name: str, samples: int, verbose: bool
     usual = prove(graph, name)
     good = report_form(graph, arithmetic, name, "", usual, samples, verbose)
     if FUNCTIONS[name].domain == "normal":
-        return good
-    rare = prove_rare(graph, name, usual)
+        rare = rare_normal.prove_rare(graph, name.removeprefix(normal.NAME))
+    else:
+        rare = prove_rare(graph, name, usual)
     return report_form(graph, arithmetic, name, ".rare", rare, samples, verbose) and good
 
 

@@ -93,12 +93,11 @@ def enclose(c: Any) -> tuple[float, float]:
     return float(down(nearest)), float(up(nearest))
 
 
-def grid_of(x: float) -> int:
-    """The largest g for which x is a multiple of 2^g."""
-    if x == 0:
-        return 5000
-    n, d = float(x).as_integer_ratio()
-    return (n & -n).bit_length() - d.bit_length()
+def grid_of(x: Any) -> Any:
+    """The largest g for which x is a multiple of 2^g; a large number for 0."""
+    fraction, exponent = np.frexp(x)
+    n = np.ldexp(fraction, 53).astype(np.int64)
+    return np.where(n == 0, 5000, exponent.astype(np.int64) - 54 + np.frexp(n & -n)[1])
 
 
 class Undecided(AssertionError):
@@ -270,8 +269,8 @@ class Pieces:
     def point(self, i: int, x: Any, constant: bool = False) -> Number:
         """A number that is known on each piece: a constant, which must be one, or an atom."""
         x = np.broadcast_to(np.asarray(x, np.float64), (self.count,))
-        grids = {y: grid_of(y) for y in set(x.tolist()) if np.isfinite(y)}
-        grid = np.array([grids.get(y, NO_GRID) for y in x.tolist()])
+        finite = np.isfinite(x)
+        grid = np.where(finite, grid_of(np.where(finite, x, 0.0)), NO_GRID)
         if constant or not x.any():
             if not (x == x[0]).all():
                 raise Undecided(f"node {i} differs between pieces")

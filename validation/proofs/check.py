@@ -17,6 +17,7 @@ from .bounds import Bound
 from .graph import Graph
 
 BATCH = 200_000
+SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 2.0**-1074, 2.0**-1022, 4500.0, -4500.0)
 OF_TRUTH = 2.0**-18  # in ulp, more than the error of `truth`
 
 
@@ -27,6 +28,12 @@ def _between(rng: np.random.Generator, low: float, high: float) -> Any:
 def _any_float(rng: np.random.Generator) -> Any:
     """Finite numbers of either sign, infinities and NaN, uniform in their bits."""
     return rng.integers(0, 2**64, BATCH, dtype=np.uint64).view(np.float64)
+
+
+def _any_log_sigma2(rng: np.random.Generator) -> Any:
+    near, far = (rng.uniform(-x, x, BATCH) for x in (1500, 7000))
+    which = rng.random(BATCH)
+    return np.where(which < 0.4, near, np.where(which < 0.7, far, _any_float(rng)))
 
 
 def arguments(name: str, rng: np.random.Generator, rare: bool) -> list[dict[str, Any]]:
@@ -48,7 +55,9 @@ def arguments(name: str, rng: np.random.Generator, rare: bool) -> list[dict[str,
         sets = [{"mu": mu, "log_sigma2": rng.uniform(-30, 30, BATCH)}]
         sets.append({"mu": wide, "log_sigma2": rng.uniform(-89, 89, BATCH)})
         outside = {"mu": 2.0**-200, "log_sigma2": 1.0}
-        anywhere = {"mu": _any_float(rng), "log_sigma2": rng.uniform(-1500, 1500, BATCH)}
+        anywhere = {"mu": _any_float(rng), "log_sigma2": _any_log_sigma2(rng)}
+        for step, array in zip((97, 89), anywhere.values(), strict=True):
+            array[::step] = np.resize(SPECIAL, len(array[::step]))
     if not rare:
         return sets
     for chosen in (*sets, anywhere):
@@ -96,13 +105,13 @@ def largest_share(
         for chosen in arguments(name, rng, rare):
             got = graph.run(output, **chosen)
             found = error(got, truth(name, *chosen.values()), "float64")
-            at = _argument(graph, name, chosen)
+            at = _argument(graph, name, chosen, rare)
             worst = max(worst, found.max())
             share = max(share, (found / (ladder(at) + OF_TRUTH)).max())
     return float(worst), float(share)
 
 
-def _argument(graph: Graph, name: str, chosen: Mapping[str, Any]) -> Any:
+def _argument(graph: Graph, name: str, chosen: Mapping[str, Any], rare: bool) -> Any:
     if len(chosen) == 1:
         return next(iter(chosen.values()))
-    return graph.run(graph.label("neg_kl_normal:u"), **chosen)
+    return graph.run(graph.label(f"neg_kl_normal{'.rare' if rare else ''}:u"), **chosen)

@@ -109,7 +109,7 @@ def _fma() -> Any:
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "fma.c"), Path(folder, "fma.so")
         source.write_text(FMA)
-        _compile("cc", "-O2", "-shared", "-fPIC", str(source), "-o", str(library), "-lm")
+        compile_source("cc", "-O2", "-shared", "-fPIC", str(source), "-o", str(library), "-lm")
         return ctypes.CDLL(str(library)).fma_array
 
 
@@ -163,7 +163,7 @@ def apply(operation: str, operands: tuple[Any, ...], value: Callable[[int], Any]
     return OPERATIONS[operation](*map(value, operands))
 
 
-def _compile(*command: str) -> None:
+def compile_source(*command: str) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError as error:
@@ -174,13 +174,15 @@ def _compile(*command: str) -> None:
         raise CommandError(f"{command[0]} failed on the headers of the kernels:\n{done.stderr}")
 
 
-def trace(fused: bool, headers: Path = HEADERS) -> Graph:
-    """Compile `symbols.cpp` with the headers of the kernels, and read what it prints."""
-    source = Path(__file__).with_name("symbols.cpp")
+def trace(fused: bool, headers: Path = HEADERS, name: str = "symbols.cpp") -> Graph:
+    """Compile `name` with the headers of the kernels, and read what it prints."""
+    source = Path(__file__).with_name(name)
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder, "symbols"))
         flags = ["-DFUSED"] if fused else []
-        _compile("g++", "-std=c++17", "-w", *flags, f"-I{headers}", str(source), "-o", program)
+        compile_source(
+            "g++", "-std=c++17", "-w", *flags, f"-I{headers}", str(source), "-o", program
+        )
         text = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     return Graph(text, fused)
 

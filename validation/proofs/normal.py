@@ -20,6 +20,7 @@ from .algebra import UP, Number, Pieces, Poly, binade, half_ulp, largest, ration
 from .bounds import Bound, at_shift, check_cover, compare, cut_result, join
 from .graph import Graph
 from .one_argument import check_reductions, cuts, reductions
+from .scaling import check_words
 from .stages import (
     Table,
     hook_exponential,
@@ -34,6 +35,7 @@ from .truth import errors
 NAME = "neg_kl_normal"
 WINDOW_MU = (2.0**-130, 2.0**130)
 WINDOW_LOG_SIGMA2 = 90.0
+MAY_BE_CLIPPED = (2.0**-296, 2.0**299)  # u outside of it, in the rare form
 NO_GRID = -5000
 BINS = np.linspace(0.95, 2.01, 129)
 
@@ -47,8 +49,8 @@ class Exponentials(NamedTuple):
     eta: Any
 
 
-def exponentials(graph: Graph) -> Exponentials:
-    end = WINDOW_LOG_SIGMA2
+def exponentials(graph: Graph, end: float = WINDOW_LOG_SIGMA2) -> Exponentials:
+    """Prove exp(-log sigma^2) for |log sigma^2| <= end."""
     cut = reductions(-end, end, -1, 1)
     check_reductions(graph, NAME, "log_sigma2", -end, end, *cut)
     check_cover(cut[0], cut[1], -end, end)
@@ -161,21 +163,28 @@ def products(graph: Graph, y: Exponentials, at: Boxes) -> tuple[Products, Produc
 
 def prove(graph: Graph, suffix: str) -> Bound:
     """Prove one result: ``""`` (the value), ``".dmu"`` or ``".dlog_sigma2"``."""
-    y = exponentials(graph)
+    least, most = (m * m * np.exp(s) / 2 for m, s in zip(WINDOW_MU, (-90.0, 90.0), strict=True))
+    first, last = 2.0 ** np.floor(np.log2(least) - 1), 2.0 ** np.ceil(np.log2(most) + 1)
+    return prove_between(graph, suffix, exponentials(graph), first, last)
+
+
+def prove_between(
+    graph: Graph, suffix: str, y: Exponentials, least: float, most: float, clipped: float = 0.0
+) -> Bound:
+    """Prove one result for u in [least, most).
+
+    Where u may be clipped, the function of the exact u differs from that of u by `clipped` at most,
+    relative to it.
+    """
     output = graph.label(NAME + suffix)
     ranges = table(graph, output, reduced_argument(graph, output))
-    least, most = (m * m * np.exp(s) / 2 for m, s in zip(WINDOW_MU, (-90.0, 90.0), strict=True))
-    ends = [
-        2.0 ** np.floor(np.log2(least) - 1),
-        *ranges.bounds[:7],
-        2.0 ** np.ceil(np.log2(most) + 1),
-    ]
+    ends = [least, *ranges.bounds[:7], most]
     found, worst = [], 0.0
     for k in range(8):
         lo, hi = cuts(ends[k], ends[k + 1], 200, k >= 3)
         at = boxes(lo, hi, 4 if k == 7 else 16, y)
         for again in range(9):
-            bound = _prove_range(graph, suffix, k, ranges, at, products(graph, y, at))
+            bound = _prove_range(graph, suffix, k, ranges, at, products(graph, y, at), clipped)
             # Cut the worst boxes, as long as a smaller bound of the whole may come of it.
             cut = np.argsort(-bound.ulp)[:1000]
             cut = cut[bound.ulp[cut] > max(worst, 0.0)]
@@ -200,6 +209,7 @@ def _prove_range(
     ranges: Table,
     at: Boxes,
     words: tuple[Products, Products, float],
+    clipped: float,
 ) -> Bound:
     in_reciprocal = k >= 3
     centre = rational(ranges.centres[k])
@@ -238,6 +248,7 @@ def _prove_range(
         hook_log(pieces, NAME, lo, hi)
         pieces.hooks[label("n")] = lambda: pieces.point(label("n"), 0.0, constant=True)
     result, scale = _cut(pieces, suffix, k)
+    check_words(pieces, graph.label(NAME + suffix))
     main = pieces.main(result)
     factor = {"": "q" if k == 0 else "", ".dlog_sigma2": "" if in_reciprocal else "q"}.get(
         suffix, "inverse" if in_reciprocal else "f"
@@ -295,6 +306,10 @@ def _prove_range(
     )
     on = np.maximum(lo * (1 - 2.0**-45), first), np.minimum(hi * (1 + 2.0**-45), last)
     approximation = approximation + of.on(*on)
+    if not log:
+        approximation = approximation + np.where(
+            (lo < MAY_BE_CLIPPED[0]) | (hi > MAY_BE_CLIPPED[1]), clipped, 0.0
+        )
     return compare(
         pieces, (lo, hi), result, truth, approximation=approximation, absolute=log, scale=scale
     )

@@ -127,8 +127,10 @@ def reductions(lo: float, hi: float, sign: int, each: int) -> tuple[Any, Any, An
         a, b = sorted((sign * (k - 0.5 - 2.0**-30) * step, sign * (k + 0.5 + 2.0**-30) * step))
         a, b = max(a, lo), min(b, hi)
         if a <= b:
-            points = np.linspace(a, b, (each if abs(k) < 120 else 1) + 1)
-            points[0], points[-1] = a, b
+            points = np.array([a, b])
+            if each > 1 and abs(k) < 120:
+                points = np.linspace(a, b, each + 1)
+                points[0], points[-1] = a, b
             rows.append((points[:-1], points[1:], np.full(len(points) - 1, k)))
     lo_, hi_, k_ = (np.concatenate(column) for column in zip(*rows, strict=True))
     return lo_, hi_, k_
@@ -143,15 +145,17 @@ def check_reductions(
     it next to the pieces of k, where it must differ from k.
     """
     node = graph.label(f"{name}:exp.k_magic")
-    outside, integers = [], []
-    for integer in np.unique(k):
-        of = k == integer
-        for x in (np.nextafter(lo[of].min(), -np.inf), np.nextafter(hi[of].max(), np.inf)):
-            if start <= x <= end:
-                outside.append(x)
-                integers.append(integer)
-    got = graph.run(node, **{argument: np.array(outside)}) - 1.5 * 2.0**52
-    if (got == integers).any():
+    order = np.argsort(k, kind="stable")
+    integers, first = np.unique(k[order], return_index=True)
+    outside = np.concatenate(
+        [
+            np.nextafter(np.minimum.reduceat(lo[order], first), -np.inf),
+            np.nextafter(np.maximum.reduceat(hi[order], first), np.inf),
+        ]
+    )
+    inside = (outside >= start) & (outside <= end)
+    got = graph.run(node, **{argument: outside}) - 1.5 * 2.0**52
+    if ((got == np.tile(integers, 2)) & inside).any():
         raise AssertionError("the kernel reduces an argument by another integer than its piece's")
 
 

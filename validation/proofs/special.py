@@ -8,6 +8,7 @@ Each operation rounds a monotone function, or is one of integers. So what it com
 what it computes at the corners of its operands' intervals.
 """
 
+from collections.abc import Mapping
 from copy import copy
 from itertools import product
 from typing import Any
@@ -25,16 +26,21 @@ ARITHMETIC = ("add", "sub", "mul", "div", "neg", "fma")
 
 
 class Special:
-    """The nodes of `graph` for inputs between two numbers of one sign, made when asked for."""
+    """The nodes of `graph` for inputs between two numbers of one sign, made when asked for.
 
-    def __init__(self, graph: Graph, **inputs: tuple[float, float]) -> None:
-        self.graph, self.inputs = graph, inputs
+    The nodes of `cuts` become inputs with the names there, of which nothing is known.
+    """
+
+    def __init__(
+        self, graph: Graph, cuts: Mapping[int, str], **inputs: tuple[float, float]
+    ) -> None:
+        self.graph, self.inputs, self.cuts = graph, inputs, cuts
         self.nodes: dict[int, int] = {}
         self.boxes: dict[int, Any] = {}  # intervals of floats or of integers, or None
         self.constants: dict[int, Any] = {}  # arrays of one element
 
     def node(self, output: int) -> int:
-        for i in self.graph.needed(output):
+        for i in self.graph.needed(output, self.cuts):
             if i not in self.nodes:
                 self._visit(i)
         return self.nodes[output]
@@ -47,8 +53,16 @@ class Special:
     def _visit(self, i: int) -> None:
         operation, operands = self.graph.nodes[i]
         of = operands[:1] if operation == "lookup" else operands
+        if i in self.cuts:
+            self.nodes[i] = self.graph.number(Node("input", (self.cuts[i],)))
+            self.boxes[i] = None
+            return
         if operation == "input":
-            self._keep(i, self.inputs[operands[0]])
+            lo, hi = self.inputs[operands[0]]
+            if repr(lo) == repr(hi):
+                self._set(i, np.array([lo]))
+            else:
+                self._keep(i, (lo, hi))
             return
         if operation in ("const", "bits_const"):
             kind = np.float64 if operation == "const" else np.uint64
@@ -66,6 +80,10 @@ class Special:
             self._set(i, np.atleast_1d(value))
             return
         boxes = [self.boxes[k] for k in of]
+        known_number = self._number(operation, operands, boxes)
+        if known_number is not None:
+            self._set(i, np.array([known_number]))
+            return
         if operation in MASKS:
             known = self._mask(operation, operands, boxes)
             if known is not None:
@@ -105,6 +123,8 @@ class Special:
         """The operand that is the result for all numbers, if there is one."""
         if operation == "choose" and operands[0] in self.constants:
             return int(operands[1] if self.constants[operands[0]][0] else operands[2])
+        if operation == "choose" and self.nodes[operands[1]] == self.nodes[operands[2]]:
+            return int(operands[1])
         if operation in ("max", "min"):
             a, b = (self.boxes[k] for k in operands)
             if a is None or b is None:
@@ -120,6 +140,16 @@ class Special:
                     return int(k if decides else other)
         return None
 
+    def _number(self, operation: str, operands: tuple[Any, ...], boxes: list[Any]) -> float | None:
+        """What an operation is for all numbers because one is NaN, or because it is x - x."""
+        if operation not in ARITHMETIC:
+            return None
+        if any(k in self.constants and np.isnan(self.constants[k][0]) for k in operands):
+            return float("nan")
+        same = operation == "sub" and self.nodes[operands[0]] == self.nodes[operands[1]]
+        finite = boxes[0] is not None and np.isfinite(boxes[0]).all()
+        return 0.0 if same and finite else None
+
     def _mask(self, operation: str, operands: tuple[Any, ...], boxes: list[Any]) -> bool | None:
         if operation in ("both", "either") or any(box is None for box in boxes):
             return None
@@ -133,7 +163,8 @@ class Special:
         elif operation == "less_equal":
             yes, no = a[1] <= b[0], a[0] > b[1]
         else:
-            yes, no = operands[0] == operands[1], a[1] < b[0] or b[1] < a[0]
+            same = self.nodes[operands[0]] == self.nodes[operands[1]]
+            yes, no = same, a[1] < b[0] or b[1] < a[0]
         return yes if yes or no else None
 
 
@@ -190,7 +221,7 @@ def specialise(
 
     None if the form is not for any of these arguments: it answers no to an `any` which is true.
     """
-    special = Special(graph, **{argument: (lo, hi)})
+    special = Special(graph, {}, **{argument: (lo, hi)})
     of, answers = name + form, ANSWERS[form]
     labels = dict(graph.labels)
     for label, i in graph.labels.items():

@@ -128,10 +128,10 @@ def log_error(pieces: Pieces, of: str, result: Poly, constant: Any = 0) -> tuple
     exponent = pieces.get(graph.label(f"{of}:log.exponent")).point
     c = pieces.get(graph.label(f"{of}:log.c")).point
     sums = list(zip(exponent, c, *(pieces.atoms[p][0] for p in points), strict=True))
-    known = {}
+    known, log2, logs = {}, arb(2).log(), {at: exact(at).log() for at in set(c.tolist())}
     for token in set(sums):
         K, at, *words = token
-        wanted = (exact(K) * arb(2).log() - exact(at).log()) / 2 + arb(constant)
+        wanted = (exact(K) * log2 - logs[at]) / 2 + arb(constant)
         known[token] = upper(sum(map(exact, words), arb(0)) - wanted)
     tables = np.array([known[token] for token in sums])
     lo, hi = float(pieces.atoms["r"][0].min()), float(pieces.atoms["r"][1].max())
@@ -229,10 +229,10 @@ def _reduced_by(pieces: Pieces, node: int, k: Any) -> Number:
     points = [key[0] for key in main if key and key[0].startswith("p")]
     if any(main[p,] != [fmpq(-1)] for p in points):
         raise AssertionError("r is not t - k log(2)/8")
-    off = {}
+    off, step = {}, arb(2).log() / 8
     words = list(zip(k.tolist(), *(pieces.atoms[p][0] for p in points), strict=True))
     for token in set(words):
-        off[token] = upper(sum(map(exact, token[1:]), arb(0)) - token[0] * arb(2).log() / 8)
+        off[token] = upper(sum(map(exact, token[1:]), arb(0)) - token[0] * step)
     errors = pieces.magnitude(pieces.add(number.poly, main, -1))
     pieces.error("r.error", (errors + np.array([off[token] for token in words])) * UP)
     return Number(pieces.atom("r", pieces.interval(number.poly)), number.grid)

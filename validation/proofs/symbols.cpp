@@ -5,88 +5,16 @@
 //
 // Equal operations on equal operands are one node. So a step inside of a function gets a label
 // when `main` repeats the call or the expression that makes it.
-#include <cfloat>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <map>
-#include <string>
-#include <vector>
+#include "symbols.h"
 
-static std::vector<std::string> nodes;
-static std::map<std::string, int> known;
-
-static int make(const std::string &text)
-{
-    auto [place, is_new] = known.try_emplace(text, (int)nodes.size());
-    if (is_new)
-        nodes.push_back(text);
-    return place->second;
-}
-
-static int make(const char *operation, std::initializer_list<int> operands)
-{
-    std::string text = operation;
-    for (int operand : operands)
-        text += " " + std::to_string(operand);
-    return make(text);
-}
-
-static std::string hex(double x)
-{
-    char text[64];
-    snprintf(text, sizeof text, "%a", x);
-    return text;
-}
-
-// The registers: doubles, their bits, truth values, indices into a row of a table.
-struct V { int id; };
-struct U { int id; };
-struct M { int id; };
+// An index into a row of a table.
 struct I { int id; };
 
-static V set1(double x) { return {make("const " + hex(x))}; }
-static U set1_bits(uint64_t x) { return {make("bits_const " + std::to_string(x))}; }
-static V operator+(V a, V b) { return {make("add", {a.id, b.id})}; }
-static V operator-(V a, V b) { return {make("sub", {a.id, b.id})}; }
-static V operator*(V a, V b) { return {make("mul", {a.id, b.id})}; }
-static V operator/(V a, V b) { return {make("div", {a.id, b.id})}; }
-static V operator-(V a) { return {make("neg", {a.id})}; }
-#ifdef FUSED
-static V MADD(V a, V b, V c) { return {make("fma", {a.id, b.id, c.id})}; }
-#define LK_SUFFIX fused
-#else
-static V MADD(V a, V b, V c) { return a * b + c; }
-#define LK_UNFUSED
-#define LK_SUFFIX unfused
-#endif
-static V vmax(V a, V b) { return {make("max", {a.id, b.id})}; }
-static V vmin(V a, V b) { return {make("min", {a.id, b.id})}; }
-static U bits(V x) { return {make("bits", {x.id})}; }
-static V unbits(U x) { return {make("unbits", {x.id})}; }
-static U operator&(U a, U b) { return {make("and", {a.id, b.id})}; }
-static U operator|(U a, U b) { return {make("or", {a.id, b.id})}; }
-static U operator^(U a, U b) { return {make("xor", {a.id, b.id})}; }
-static U operator+(U a, U b) { return {make("bits_add", {a.id, b.id})}; }
-static U operator-(U a, U b) { return {make("bits_sub", {a.id, b.id})}; }
-static U operator~(U a) { return {make("not", {a.id})}; }
-static U operator<<(U a, int n) { return {make("shift_left", {a.id, set1_bits(n).id})}; }
-static U operator>>(U a, int n) { return {make("shift_right", {a.id, set1_bits(n).id})}; }
-static M less(V a, V b) { return {make("less", {a.id, b.id})}; }
-static M less_equal(V a, V b) { return {make("less_equal", {a.id, b.id})}; }
-static M equal(V a, V b) { return {make("equal", {a.id, b.id})}; }
-static M below(U a, U b) { return {make("below", {a.id, b.id})}; }
-static M both(M a, M b) { return {make("both", {a.id, b.id})}; }
-static M either(M a, M b) { return {make("either", {a.id, b.id})}; }
-static V choose(M m, V a, V b) { return {make("choose", {m.id, a.id, b.id})}; }
 static I index_zero() { return {make("index_zero")}; }
 static I index_count(I i, M m) { return {make("index_count", {i.id, m.id})}; }
 static I index_of_bits(U u) { return {make("index_of_bits", {u.id})}; }
 static M index_is(I i, int k) { return {make("index_is", {i.id, set1_bits(k).id})}; }
 
-static std::map<std::string, int> labels;
 static std::string of; // the function and the form whose steps get labels
 static int answers, asked;
 
@@ -146,7 +74,8 @@ static void label_log(V m, V n)
     V f = unbits((b & set1_bits(0x000fffffffffffff)) | set1_bits(0x3ff0000000000000));
     label("log.f", f);
     V biased = unbits((b >> 52) | set1_bits(0x4330000000000000));
-    label("log.exponent", biased - set1(0x1p52 + 1023.0));
+    V exponent = label("log.exponent", biased - set1(0x1p52 + 1023.0));
+    label("log.k", exponent + n);
     I j = label("log.j", index_of_bits(b >> 49));
     V c = label("log.c", lookup(LOG_EIGHTHS[0], j));
 #ifdef LK_UNFUSED
@@ -219,22 +148,38 @@ int main()
             begin(outputs[k], form);
             label("", results[k]);
         }
-        if (form)
-            continue;
         begin("neg_kl_normal", form);
-        V m = label("m", mantissa(mu)), e = exponent(mu) + set1(0.0);
+        V number = mu, t = -log_sigma2, shift = set1(0.0), rest = log_sigma2;
+        if (form) {
+            U size = bits(magnitude(mu));
+            M subnormal = below(size, SMALLEST_NORMAL);
+            V fraction = unbits(size | bits(set1(1.0))) - set1(1.0);
+            number = choose(subnormal, fraction, mu);
+            shift = choose(subnormal, set1(-1022.0), set1(0.0));
+            M other = either(below(size, set1_bits(1)), below(bits(set1(DBL_MAX)), size));
+            number = choose(other, set1(1.0), number);
+            shift = choose(other, set1(0.0), shift);
+            rest = zero_if_tiny(log_sigma2);
+            t = vmin(vmax(-rest, set1(-4500.0)), set1(4500.0));
+        }
+        V m = label("m", mantissa(number)), e = label("e", exponent(number) + shift);
         V n;
-        pair y = exponential(-log_sigma2, &n);
-        label_exponential(-log_sigma2);
+        pair y = exponential(t, &n);
+        label_exponential(t);
+        label("exp.n", n);
         label("y.hi", y.hi);
         label("y.lo", y.lo);
         n = label("n", n + (e + e) - set1(1.0));
+        V power = label("power", power_of_two((form ? vmin(vmax(n, set1(-300.0)), set1(300.0)) : n) +
+                                              set1(MAGIC)));
+        label("removed", (-rest - t) * set1(0.5));
         V m2 = m * m, m2_lo = product_error(m, m, m2);
         V q = label("q", m2 * y.hi);
         V q_lo = product_error(m2, y.hi, q) + MADD(m2_lo, y.hi, m2 * y.lo);
         label("q_lo", q_lo);
-        V power = label("power", power_of_two(n + set1(MAGIC)));
         V scaled = label("u", q * power);
+        if (form)
+            continue;
         label("u_lo", q_lo * power);
         label("w", set1(1.0) / scaled);
         V f = label("f", m * y.hi);
@@ -242,8 +187,10 @@ int main()
         label("inverse", set1(1.0) / m);
         label_log(q, n);
     }
-    for (size_t i = 0; i < nodes.size(); i++)
-        printf("%zu %s\n", i, nodes[i].c_str());
-    for (auto &[name, id] : labels)
-        printf("label %s %d\n", name.c_str(), id);
+    V hi{make("input hi")}, lo{make("input lo")}, n{make("input n")};
+    begin("assemble", 0);
+    label("", assemble(hi + lo, hi, lo, n));
+    begin("scale", 0);
+    label("", scale(hi + lo, n));
+    print_graph();
 }

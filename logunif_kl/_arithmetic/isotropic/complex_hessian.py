@@ -1,6 +1,6 @@
 """Derivatives of second and higher order of -KL to the prior C/|w|^2, in mean and variance.
 
-They are computed in plain floats from u = |mu|^2/sigma^2 and the derivatives of Ein(u).
+They are computed from u = |mu|^2/sigma^2 and the derivatives of Ein(u), without compensation.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _LOG_1500 = 7.313
 # `functions.reduce` returns s, a power of 2^256 in float64 and of 2^32 in float32. _APART lies
 # between the first and the second of these powers.
 _APART = {"float64": 2.0**300, "float32": 2.0**40}
-# s exceeds the first number only if the mean is 0. The second limits r/2, to keep s e^(r/2) finite.
+# s exceeds the first number only at mean 0. There r/2 is limited, to keep s e^(r/2) finite.
 _LARGEST = {"float64": (2.0**600, 170.0), "float32": (2.0**80, 21.0)}
 
 
 def ein_derivative(xp: Namespace, u: Array, order: int) -> Array:
     """Return the derivative of Ein(u) of order m >= 1, which is (-1)^(m-1) I_m.
 
-    I_m, the integral of t^(m-1) e^-ut over [0, 1], is e^-u sum_j u^j/(m (m + 1) ... (m + j)), and
-    I_(m+1) = (m I_m - e^-u)/u, which is used for large u.
+    I_m is the integral of t^(m-1) e^-ut over [0, 1]. It is e^-u sum_j u^j/(m (m + 1) ... (m + j)).
+    For large u the function uses I_(m+1) = (m I_m - e^-u)/u.
     """
     far = u > order + 1.0
     one = constant(xp, u, 1.0)
@@ -58,7 +58,7 @@ def normal_hessian(
     known = (size > 0.0) & (re == re) & (im == im)
     far, gone = known & (log_u > _LOG_50), known & (log_u > _LOG_1500)
 
-    # Where u is large, Ein(u) = gamma + log u. No factor overflows unless the product does.
+    # Where u is large, Ein(u) = gamma + log u. No factor overflows unless the derivative does.
     length = xp.where(far, size, one)
     endless = size == infinity
     p = xp.where(endless, one, xp.where(far, re, one)) / length
@@ -67,8 +67,8 @@ def normal_hessian(
     straight = (2.0 * ((p - q) * (p + q)) * over * over / length) / length
     across = (4.0 * (p * q) * over * over / length) / length
 
-    # 1/sigma is root s^2, where s is a power of 2. No partial product overflows or underflows
-    # unless the result does, in this order or in reverse, as in the next derivative.
+    # 1/sigma is root s^2, where s is a power of 2. In this order of the factors, and in the reverse
+    # order in `squared`, no partial product overflows or underflows unless the result does.
     dtype = dtype_name(xp, re)
     r, r_lo, s = functions.reduce(xp, dtype, xp.where(gone, zero, log_sigma2))
     first, last = xp.where(s < _APART[dtype], s, one), xp.where(s < _APART[dtype], one, s)

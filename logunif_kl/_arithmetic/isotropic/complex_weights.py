@@ -1,12 +1,12 @@
-"""-KL of a circular complex Gaussian to the prior C/|w|^2, over a namespace ``xp``.
+"""-KL of a circular complex Gaussian to the prior C/|w|^2, for an array namespace ``xp``.
 
 With u = |mu|^2/sigma^2 and sigma^2 = E|w - mu|^2, -KL is a constant minus
 
     Ein(u) = gamma + log u + E1(u) = sum_n (-1)^(n+1) u^n/(n n!)
 
 The first two derivatives in log alpha = -log u are 1 - e^-u and -u e^-u. Ein(u) is computed as u +
-u^2 Q(u) for u < 2, with a tabulated Q, and as (gamma + log u) + E1(u) for larger u. The rounding of
-the last, small term does not matter. Arguments are float32 or float64 arrays of one shape.
+u^2 Q(u) for u < 2, with a tabulated Q, and as (gamma + log u) + E1(u) for larger u. E1(u) is
+small there, so its rounding does not matter. Arguments are float32 or float64 arrays of one shape.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOG_2 = 0.6931471805599453
 
 
 class _Format(NamedTuple):
-    """Numbers that depend on the type."""
+    """Constants for one floating type."""
 
     gamma_lo: float  # Euler's constant minus the float in _GAMMA
     lift: float  # a power of 2 that makes the squares of tiny means normal
@@ -34,7 +34,7 @@ class _Format(NamedTuple):
     shift: int
     shift_hi: float
     shift_lo: float
-    # Powers of 2. If re or im is far smaller than the other, multiply it while it stays smaller.
+    # Powers of 2. The smaller of re and im is multiplied by each that leaves it the smaller one.
     raises: tuple[float, float, float]
 
 
@@ -68,7 +68,7 @@ _FORMATS = {
 
 
 def neg_kl(xp: Namespace, x: Array) -> Array:
-    """Return -Ein(u) at log alpha = x, which is -0.0 where u is 0 or underflows."""
+    """Return -Ein(u) at log alpha = x. The result is -0.0 where u is 0 or underflows."""
     dtype = dtype_name(xp, x)
     far = x <= -_LOG_2
     u, u_lo = exp(xp, -x, dtype)
@@ -151,7 +151,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     a, b = a * lift, b * lift
 
     p, q = xp.where(none_a, zero, a * e), xp.where(none_b, zero, b * e)
-    # p and q are re/sigma^2 and im/sigma^2 without two factors s, times `lift`.
+    # p and q are re/sigma^2 and im/sigma^2, times `lift` and divided by s^2.
     first, second = a * p, b * q
     scaled = first + second
     size = xp.abs(re) + xp.abs(im)
@@ -171,7 +171,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     corrected = scaled + lost
     lost = xp.where(scaled < infinity, (scaled - corrected) + lost, zero)
     scaled = corrected
-    u = (scaled * unlift) * unlift  # rounded if tiny, but u only selects a range
+    u = (scaled * unlift) * unlift  # tiny u may be subnormal, so `near` uses `scaled`
 
     far = u >= 2.0
     inner = xp.where(far, one, scaled)
@@ -183,8 +183,8 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
     known = far & finite
     log_u = xp.log(xp.where(known, u, one))
     log_lo = xp.where(known, lost, zero) / xp.where(known, u, one)
-    # If u overflows, compute log u from the larger part of the shifted mean, or if that overflows
-    # too, from the larger part of mu.
+    # If u overflows, compute log u from the larger one of a and b. If that one overflows too,
+    # compute log u from the larger part of mu.
     over = far & ~finite
     top, low = _ordered(xp, xp.abs(a), xp.abs(b))
     plain, plain_low = _ordered(xp, xp.abs(re), xp.abs(im))
@@ -260,7 +260,7 @@ def normal(xp: Namespace, re: Array, im: Array, log_sigma2: Array) -> tuple[Arra
 
 
 def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> Array:
-    """Return -KL for a real mean, or the modulus of a complex one."""
+    """Return -KL from log_sigma2 and a real mean, or the modulus of a complex mean."""
     return normal(xp, mu, constant(xp, mu, 0.0), log_sigma2)[0]
 
 

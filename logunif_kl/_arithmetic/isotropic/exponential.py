@@ -8,7 +8,7 @@ from ..tables import Array, Namespace, constant
 
 
 class Format(NamedTuple):
-    """Numbers that depend on the type."""
+    """Constants for one floating type."""
 
     splitter: float
     log2_hi: float  # has few bits, so that its products with small integers are exact

@@ -1,4 +1,4 @@
-"""-KL of an isotropic Gaussian in k dimensions to the prior C/|w|^k, over a namespace ``xp``.
+"""-KL of an isotropic Gaussian in k dimensions to the prior C/|w|^k, for an array namespace ``xp``.
 
 With a = k/2 and T ~ Beta(1, a), of density a (1 - t)^(a-1),
 
@@ -9,8 +9,8 @@ Above that bound, with psi the digamma function,
 
     F_k(u) = a (log u - psi(a)) - a sum_n (1-a) (2-a) ... (n-a)/(n u^n).
 
-D = d/d log_alpha is -u d/du. D maps u e^-v p(v), v = u T, to u e^-v ((v - 1) p - v p'), and u^-n to
-n u^-n, which gives every derivative. ``xp`` must have ``expm1`` and the functions that
+Every derivative follows from D = d/d log_alpha = -u d/du. D maps u^-n to n u^-n. With v = u T, D
+maps u e^-v p(v) to u e^-v ((v - 1) p - v p'). ``xp`` must have ``expm1`` and the functions that
 `logunif_kl._arithmetic.functions` calls.
 """
 
@@ -30,7 +30,7 @@ class Rule(NamedTuple):
     digamma: float  # psi(a)
     nodes: tuple[float, ...]
     weights: tuple[float, ...]  # the weights sum to 1
-    bound: float  # the largest u of the quadrature
+    bound: float  # the largest u for which the quadrature is used
     tail: tuple[float, ...]  # a (1-a)_n/bound^n for n = 1, 2, ...
 
 
@@ -38,7 +38,7 @@ def derivative(xp: Namespace, x: Array, rule: Rule, order: int) -> Array:
     """Return the derivative of -F_k(u) in x = log alpha, of any order. Order 0 gives -F_k(u)."""
     u = 0.5 * xp.exp(-x)
     far = u > rule.bound
-    # For so small u, -F_k and its derivatives round to -u, u, -u, ..., and t u could be subnormal.
+    # For tiny u use the limits -u, u, -u, ..., because u times a node could be subnormal.
     tiny = u < 2.0**-56
     inner = xp.where(far, constant(xp, x, 1.0), u)
     near = _quadrature(xp, inner, rule, order)

@@ -1,4 +1,4 @@
-/* The exact functions for one instruction set, LK_ISA. `each_target.h` includes this for each. */
+/* The exact functions. `each_target.h` includes this file once for each instruction set LK_ISA. */
 
 #include "exact_simd.h"
 

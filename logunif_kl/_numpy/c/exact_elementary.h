@@ -59,8 +59,8 @@ REACHED(LK_NAME(index_down), V, from_above)
 #define index_up LK_NAME(index_up)
 #define index_down LK_NAME(index_down)
 
-/* k_first + v (k_(first+1) + ...) by Horner's rule. Splitting it into two polynomials in v^2 would
- * be 5 % faster, but would add a quarter of an ulp to the error. */
+/* k_first + v (k_(first+1) + ...) by Horner's rule. Two polynomials in v^2 would be 5 % faster, but
+ * would add a quarter of an ulp to the error. */
 LK_INLINE V
 LK_NAME(horner)(const double (*table)[8], int degree, int first, I i, V v)
 {
@@ -72,8 +72,8 @@ LK_NAME(horner)(const double (*table)[8], int degree, int first, I i, V v)
 }
 #define horner LK_NAME(horner)
 
-/* P(v + v_lo) in two words, or P(v) if v_lo is NULL. v_lo P'(v) is added to P(v) with P'(v) = s_hi
- * + p + v^2 s'(v), without the last term, which is small. */
+/* P(v) in two words, or P(v) + v_lo P'(v) if v_lo is not NULL. P'(v) is s_hi + p + v^2 s'(v), but
+ * the last term is so small that it is left out. */
 LK_INLINE pair
 LK_NAME(polynomial)(const double (*table)[8], int degree, I i, V v, const V *v_lo)
 {

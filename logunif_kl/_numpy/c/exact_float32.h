@@ -40,7 +40,7 @@ LK_NAME(kl_gap_hess_s)(V u, int rare)
     return rare ? in_domain(u, result) : result;
 }
 
-/* u = exp(-x)/2, or 1/u where `recip`. |x| < 200 is enough for float32. */
+/* u = exp(-x)/2, or 1/u where `recip`. Clipping t at -200 changes no float32 result. */
 LK_INLINE V
 LK_NAME(half_exp_f32)(V x, M recip, int rare)
 {
@@ -105,7 +105,7 @@ LK_NAME(neg_kl_normal_s)(V mu, V log_sigma2, int rare)
     V low = choose(index_is(i, 0), u, set1(1.0)) * p;
     normal r;
     V high = half_log_f32(u) + p;
-    if (rare) /* the part of log sigma^2 that clipping t removed */
+    if (rare) /* add half of what clipping t removed from -log sigma^2 */
         high = high + (-log_sigma2 - t) * set1(0.5);
     r.value = -choose(recip, high, low);
 

@@ -114,12 +114,12 @@ LK_NAME(kl_gap_hess_d)(V u, int rare)
 
 /* ---- functions of x = log_alpha ------------------------------------------------------------ */
 
-/* NaN gives NaN, because vmax(bound, NaN) is NaN, and NaN counts to the first range. */
+/* NaN gives NaN, because vmax(bound, NaN) is NaN, and NaN is in the first range. */
 
 typedef struct {
-    I range; /* of u = exp(-x)/2 */
+    I range; /* the index of the range of u = exp(-x)/2 */
     M recip; /* whether `a` is 1/u instead of u */
-    pair y;  /* exp(+-x) = y 2^n */
+    pair y;  /* y 2^n is u or 1/u */
     V n;
     V a, a_lo; /* u or 1/u in two words, but at least 2^-300 */
 } LK_NAME(log_alpha);
@@ -141,7 +141,7 @@ LK_NAME(from_log_alpha)(const double (*table)[8], int first_recip, V x, int rare
 }
 #define from_log_alpha LK_NAME(from_log_alpha)
 
-/* (exp(+-x) 2^n) p where `scaled`, else p. */
+/* u p or p/u where `scaled`, else p. */
 LK_INLINE V
 LK_NAME(finish)(log_alpha s, pair p, M scaled, int rare)
 {
@@ -243,7 +243,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
         V fraction = unbits(size | bits(set1(1.0))) - set1(1.0);
         number = choose(subnormal, fraction, mu);
         shift = choose(subnormal, set1(-1022.0), set1(0.0));
-        /* `limits` gives the results for 0 and infinity. Use 1 here, which avoids the slow path. */
+        /* `limits` gives the results for 0 and infinity. Use 1 here, so that `far` stays 0. */
         M other = either(below(size, set1_bits(1)), below(bits(set1(DBL_MAX)), size));
         number = choose(other, set1(1.0), number);
         shift = choose(other, set1(0.0), shift);
@@ -273,7 +273,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     V sum = l_hi + p.hi;
     V rest = ((l_hi - sum) + p.hi) + (p.lo + l_lo);
     V value = sum + rest;
-    if (rare) /* add what clipping t removed: F is log(u)/2 + const for so large a u */
+    if (rare) /* add what clipping t removed: for large u, F is log(u)/2 + const */
         value = value + choose(recip, (-log_sigma2 - t) * set1(0.5), set1(0.0));
     V product = q * p.hi;
     V product_lo = product_error(q, p.hi, product) + MADD(q, p.lo, q_lo * p.hi);

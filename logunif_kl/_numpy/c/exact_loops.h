@@ -1,18 +1,18 @@
-/* The functions over contiguous arrays, block by block. The usual form of a kernel computes a block
- * if all its arguments lie in the window of the function. Otherwise the rare form does. */
+/* The functions over contiguous arrays, block by block. If all arguments of a block are in a
+ * window, the usual form of a kernel computes the block. Otherwise the rare form does. */
 
 #include "exact_windows.h"
 
-/* Prefetch the memory LK_AHEAD bytes ahead. At the speed of these loops the processor's own
- * prefetching comes too late for two streams, and stops at the end of each page. */
+/* Prefetch the memory LK_AHEAD bytes ahead. These loops are so fast that the processor's own
+ * prefetching comes too late for two arrays. It also stops at the end of each page. */
 #ifdef LK_X86
 #define AHEAD(p) _mm_prefetch((const char *)((uintptr_t)(p) + LK_AHEAD), _MM_HINT_T0)
 #else
 #define AHEAD(p) ((void)0)
 #endif
 
-/* One form of a kernel. If the last elements do not fill a register, they are copied to a buffer
- * that is filled up with 1s. Every form computes the value at 1. */
+/* One form of a kernel, usual or rare. If the last elements do not fill a register, they are copied
+ * to a buffer that is filled up with 1s, because both forms can compute the value at 1. */
 #define ONE_ARGUMENT_FORM(function, type, load_v, store_v, kernel, rare)                 \
     static void LK_NAME(function)(const type *in, type *out, npy_intp n)                 \
     {                                                                                    \

@@ -4,8 +4,8 @@
  * Each function therefore has two forms, which the constant `rare` of its kernel selects. The usual
  * form is for arguments in a window (`exact_windows.h`) where all intermediate results are normal.
  * The rare form is for all arguments, and takes a third longer. It classifies arguments by their
- * bits, keeps powers of two separately, and assembles a result from its bits, rounded as the format
- * requires. It skips steps that no lane of a register needs. Inside the window both forms return
+ * bits, and computes significands and exponents separately, until it joins and rounds the result.
+ * The rare form skips steps that no lane of a register needs. Inside the window both forms return
  * the same bits. */
 
 #define SIGN set1_bits(1ull << 63)
@@ -71,9 +71,9 @@ LK_NAME(beyond)(V u)
 }
 #define beyond LK_NAME(beyond)
 
-/* The bits of (hi + lo) s, rounded once to a subnormal number or zero, for hi + lo > 0. The scale s
- * maps the last bit of `unit`, a power of two, to 2^-1074. Adding `unit` rounds hi + lo and leaves
- * the bits of the result at the low end of the sum. */
+/* The bits of (hi + lo) s, rounded once to a subnormal number or zero, for hi + lo > 0. `unit` is
+ * a power of two, and the last bit of `unit`, times s, is 2^-1074. Adding `unit` rounds hi + lo
+ * and leaves the bits of the result at the low end of the sum. */
 LK_INLINE U
 LK_NAME(subnormal_of)(V hi, V lo, V unit)
 {

@@ -1,6 +1,6 @@
 /* A thin layer over one instruction set: as many doubles as fit a register.
  *
- * `exact.h` includes it for each instruction set, with LK_ISA set to 512 (AVX-512), 256 (AVX2 with
+ * `exact.h` includes this file for each instruction set. LK_ISA is 512 (AVX-512), 256 (AVX2 with
  * FMA), LK_NEON (Advanced SIMD of AArch64) or 0 (plain C, one double). Arithmetic uses the
  * operators of C, which GCC and Clang define on vectors; this header has the other operations. The
  * compiler contracts no operations (-ffp-contract=off). MADD is a fused multiply-add, except in
@@ -133,7 +133,7 @@ store_f32_rare_avx2(float *p, __m256d x)
     _mm_storeu_ps(p, _mm_or_ps(normal, _mm_castsi128_ps(_mm256_cvtpd_epi32(low))));
 }
 
-/* A row of eight doubles fills two registers: permute both as 32-bit halves, select by bit 2. */
+/* A row fills two registers: permute both as 32-bit halves, and select by bit 2 of the index. */
 LK_INLINE __m256d
 lookup_avx2(const double *row, __m256i i)
 {

@@ -41,7 +41,7 @@ COPIES(f64, double, READ_AS_IT_IS, WRITE_AS_IT_IS)
 COPIES(f32, float, READ_AS_IT_IS, WRITE_AS_IT_IS)
 COPIES(f16, float, READ_HALF, WRITE_HALF)
 
-/* Arrays with the stride `contiguous` are read in place. It is 0 for halves, always copied. */
+/* Arrays whose stride is `contiguous` are used in place. If it is 0 (float16), all are copied. */
 #define ONE_ARGUMENT_LOOP(suffix, type, field, contiguous)                               \
     static void one_##suffix##_loop(char **args, npy_intp const *dimensions,             \
                                     npy_intp const *steps, void *data)                   \

@@ -2,9 +2,9 @@
  * no subnormal number. Comparing bits raises no floating-point exception, and takes about 2 % of
  * the time of a function. */
 
-/* `low` and `high` are the bits of positive numbers. For a number outside of them a difference is
- * negative, so its highest bit is set. `mask` keeps the sign, so that negative numbers are outside,
- * or clears it. With `or_zero`, 0 is inside. */
+/* `low` and `high` are the bits of positive numbers. The highest bit of b - low is set if
+ * the bits b of a number are below `low`, and the highest bit of high - b if b is above `high`. If
+ * `mask` does not clear the sign, negative numbers are outside. With `or_zero`, 0 is inside. */
 #define ALL_INSIDE(function, type, word)                                                 \
     LK_INLINE int LK_NAME(function)(const type *x, npy_intp n, word mask, word low,      \
                                     word high, int or_zero)                              \
@@ -36,7 +36,7 @@ ALL_INSIDE(inside_f32, float, uint32_t)
  * 2^60, where the results are normal. */
 WINDOW(u_f64, double, inside_f64, UINT64_MAX, 0x2d30000000000000, 0x52b0000000000000, 1)
 WINDOW(u_f32, float, inside_f32, UINT32_MAX, 0x01000000, 0x5d800000, 1)
-/* |log_alpha| <= 200, and <= 80 in float32, where no number is subnormal either. */
+/* |log_alpha| <= 200, in float32 <= 80. No intermediate result is subnormal there. */
 WINDOW(x_f64, double, inside_f64, ANY_SIGN_64, 0x2d30000000000000, 0x4069000000000000, 1)
 WINDOW(x_f32, float, inside_f32, ANY_SIGN_32, 0x03800000, 0x42a00000, 1)
 /* |mu| from 2^-130 to 2^130, in float32 from 2^-44 to 2^100. */

@@ -1,5 +1,4 @@
-/* -KL of N(mu, sigma^2) in float32 for one instruction set, LK_ISA. `each_target.h` includes
- * this file once for each. */
+/* -KL of N(mu, sigma^2) in float32. `each_target.h` includes this file for each LK_ISA. */
 
 #include "float32_simd.h"
 

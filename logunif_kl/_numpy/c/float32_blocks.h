@@ -129,8 +129,8 @@ LK_NAME(gradient_of)(int each, const V *factor, const V *least, const V *mu, con
 typedef struct {
     float sign;
     int each;
-    unsigned window; /* the window of mu for `in_box`, or 0 if no box allows the factor */
-    int tiny;        /* whether the factor allows tiny means (`float32_tiny.h`) */
+    unsigned window; /* the argument of `in_box`, or 0 if the factor is too small for a box */
+    int tiny;        /* whether the factor lies in the range of `float32_tiny.h` */
     const float *factor, *mu, *log_sigma2;
     float *value, *d_mu, *d_log_sigma2;
     /* sums of the normal and of the subnormal values; the latter in units of 2^-149 */
@@ -138,7 +138,7 @@ typedef struct {
 } LK_NAME(work);
 #define work LK_NAME(work)
 
-/* Add values. Subnormal values are added as integers, because no instruction may convert them. */
+/* Add values. Add subnormal values as integers, because instructions for floats are slow there. */
 LK_INLINE void
 LK_NAME(add_any)(work *w, const V *r)
 {
@@ -153,8 +153,8 @@ LK_NAME(add_any)(work *w, const V *r)
 
 /* Every loop over arrays has three forms, which compute spans of elements from k on, and return the
  * position where they stopped. `usual` goes on while all elements are in the box of
- * `float32_magnitudes.h`, and needs only the arithmetic. `tiny` goes on while they are in the box
- * except for tiny means. `rare` computes all other spans, and looks for unusual registers. */
+ * `float32_magnitudes.h`. `tiny` goes on while some means are too small for the box, but all
+ * else is in it. `rare` computes all other spans, and tests each register for unusual elements. */
 enum { LK_NAME(SPAN) = 512 };
 #define END_OF_SPAN(k, n) ((n) - (k) < LK_NAME(SPAN) ? (n) : (k) + LK_NAME(SPAN))
 
@@ -304,7 +304,7 @@ LK_NAME(rare)(int what, work *w, ptrdiff_t k, ptrdiff_t n)
                 store_ways(w->d_mu + k, s);
                 store_ways(w->d_log_sigma2 + k, t);
             }
-            if (what & VALUE || (what & SUM && w->value)) /* the rest of a sum */
+            if (what & VALUE || (what & SUM && w->value)) /* `take` adds the last terms of a sum */
                 store_ways(w->value + k, r);
         }
     } while (k < n && !LK_NAME(is_usual)(what, w, k, END_OF_SPAN(k, n)) &&

@@ -1,6 +1,6 @@
 /* The float32 kernels as functions of contiguous arrays, for other extensions.
  *
- * `logunif_kl._numpy._float32.kernels` is a capsule of this name that points to this struct, for the
+ * The capsule `logunif_kl._numpy._float32.kernels` points to this struct, filled in for the
  * instruction set in use. The functions need no GIL and may run in several threads at once. A
  * result may overwrite an argument in place. The functions may leave floating-point flags set.
  *

@@ -2,12 +2,12 @@
  *
  * An instruction that reads or returns a subnormal number takes as long as a hundred others. For
  * arguments called `usual` here, no instruction does so. `float32_rare.h` computes the results for
- * the others. The tests compare bits as integers, so they read no subnormal number either.
+ * all other arguments. The tests compare bits as integers, so they read no subnormal number either.
  *
  * The first test tells whether a span of elements is in a box, by three or four integer operations
  * per register. The second estimates the exponents in one register, by about fifteen operations. */
 
-/* ---- integers beside the floats of `float32_simd.h`: U and M of them, signed ---------------- */
+/* ---- operations on bits (U of `float32_simd.h`) as signed integers -------------------------- */
 
 #if LK_ISA == 512
 #define below(a, b) _mm512_cmplt_epi32_mask((__m512i)(a), (__m512i)(b))
@@ -115,8 +115,8 @@ LK_NAME(without_tiny)(V log_sigma2)
 }
 #define without_tiny LK_NAME(without_tiny)
 
-/* Estimates, at most 0.3 too small, of the exponents of u, of d_mu if u is small, and of 1/mu, the
- * size of d_mu if u is large. `size` holds the bits of a normal |mu|, or a result of `extended`. */
+/* Estimates of exponents, at most 0.3 too small: of u, of d_mu for small u, and of d_mu for large u
+ * (that is, of 1/mu). `size` holds the bits of a normal |mu|, or a result of `extended`. */
 typedef struct {
     V u, small, large;
 } LK_NAME(exponents);
@@ -153,8 +153,8 @@ LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 #ifndef LK_UNFUSED
     (void)log_sigma2;
 #else
-    /* Without FMA, products of u with a coefficient or exp(-log_sigma2) are rounded. The product u
-     * exp(-log_sigma2) / 6 is 2.6 binades lower. */
+    /* Without FMA, products of u with a coefficient or exp(-log_sigma2) must not be subnormal.
+     * The 0.25 and LEAST_EXPONENT leave 2.75 binades for the 1/6 in u exp(-log_sigma2) / 6. */
     V other = maximum(magnitude(log_sigma2) * set1(PER_LOG2), set1(22.0f));
     least = minimum(least, x->u - other - set1(0.25f));
 #endif
@@ -162,7 +162,7 @@ LK_NAME(is_small)(const LK_NAME(exponents) *x, V log_sigma2, int gradient)
 }
 #define is_small LK_NAME(is_small)
 
-/* Lanes where the arithmetic of the value meets no subnormal number. log_sigma2 is not tiny. */
+/* Lanes where the arithmetic of the value meets no subnormal number, if log_sigma2 is not tiny. */
 LK_INLINE M
 LK_NAME(usual_value)(V mu, V log_sigma2)
 {

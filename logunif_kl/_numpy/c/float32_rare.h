@@ -1,11 +1,11 @@
 /* Results for arguments that are not `usual` (`float32_magnitudes.h`). No instruction reads or
  * returns a subnormal number, so the mode of the processor (FTZ, DAZ) does not matter.
  *
- * In these lanes the arithmetic gets other arguments. Numbers are kept as `x` 2^`power`, with an
- * integer `power`, until `join` assembles the bits. For u = mu^2 exp(-log_sigma2) / 2:
+ * Numbers are kept as `x` 2^`power`, with an integer `power`, until `join` assembles the bits. With
+ * u = mu^2 exp(-log_sigma2) / 2 the results are:
  *   small u    -KL = -u, d_mu = -mu exp(-log_sigma2), d_log_sigma2 = u
  *   large u    -KL = -(log(u) + log(4) + gamma) / 2, d_mu = -1 / mu, d_log_sigma2 = 1/2
- *   otherwise  mu is scaled by 2^96 or 2^-96, and log_sigma2 shifted, which leaves u as it is. */
+ *   otherwise  computed from mu times 2^96 or 2^-96, with log_sigma2 shifted so that u is kept. */
 
 typedef struct {
     V x;
@@ -13,7 +13,7 @@ typedef struct {
 } LK_NAME(scaled);
 #define scaled LK_NAME(scaled)
 
-/* The bits of a number without its sign. For a subnormal number the exponent is below 1. */
+/* The bits of |x|. A subnormal |x| gets the bits of a normal number, with an exponent below 1. */
 LK_INLINE U
 LK_NAME(extended)(U size)
 {
@@ -43,7 +43,7 @@ LK_NAME(join)(scaled s)
     U size = size_bits(s.x), zero = set1_bits(0);
     U exponent = (size >> 23) + s.power;
     M low = below(exponent, set1_bits(1));
-    /* A subnormal number is an integer times 2^-149. Adding 2^23 rounds it. */
+    /* A subnormal number is an integer times 2^-149. Adding 2^23 rounds to that integer. */
     U places = larger_int(s.power + set1_bits(149), set1_bits(-64));
     V shifted = unbits(choose_bits(low, size + (places << 23), zero));
     U b = bits(shifted + set1(0x1p23f)) - set1_bits(0x4b000000);
@@ -54,9 +54,9 @@ LK_NAME(join)(scaled s)
 }
 #define join LK_NAME(join)
 
-/* log(2) = LOG2_FIRST + LOG2_SECOND. With FMA, these are the parts in `float32_kernels.h`, so that
- * an exponential is the same here. Without FMA, LOG2_FIRST has so few bits that its product with an
- * exponent is exact. */
+/* log(2) = LOG2_FIRST + LOG2_SECOND. With FMA, the parts and so the exponentials are the same as in
+ * `float32_kernels.h`. Without FMA, LOG2_FIRST has so few bits that its product with an exponent is
+ * exact. */
 #ifdef LK_UNFUSED
 #define LOG2_FIRST 0x1.62ep-1f
 #define LOG2_SECOND 0x1.0bfbe8p-15f
@@ -69,7 +69,7 @@ LK_NAME(join)(scaled s)
 LK_INLINE scaled
 LK_NAME(exponential_of_minus)(V log_sigma2)
 {
-    /* Below -450, u is not small. Above 450, every result is 0: factor times mu^2 is < 2^384. */
+    /* If log_sigma2 < -450, u is not small. Above 450 all results are 0, as factor mu^2 < 2^384. */
     V x = minimum(maximum(log_sigma2, set1(-450.0f)), set1(450.0f));
     V k_magic = MADD(x, set1(-PER_LOG2), set1(0x1.8p23f));
     V k = k_magic - set1(0x1.8p23f);
@@ -108,8 +108,8 @@ LK_NAME(logarithm)(V m)
 #define SHIFT_LOG 133.08425903320312f
 #define SHIFT_REST 1.8284681279594573e-07f
 
-/* How each lane is computed: by the arithmetic with its own arguments (even if mu is 0 or infinite)
- * or with scaled arguments (up or down), or without the arithmetic (small, large, nan). */
+/* How each lane is computed. `own` and `scaled_` lanes use the arithmetic, with their own arguments
+ * (even if mu is 0 or infinite) or with scaled arguments. The other lanes do not use it. */
 typedef struct {
     M own[WAYS], small[WAYS], large[WAYS], nan[WAYS], scaled_up[WAYS], scaled_down[WAYS];
     V u[WAYS]; /* the exponent of u */
@@ -186,7 +186,7 @@ LK_NAME(find_ways)(ways *w, const V *least, V *mu, V *log_sigma2)
     }
 }
 
-/* Return u within 10 %, clipped, from its exponent in `exponents_of`. */
+/* Return u, within 10 % and clipped, from the exponent that `exponents_of` estimates. */
 LK_INLINE V
 LK_NAME(limited_u)(V exponent)
 {
@@ -197,7 +197,7 @@ LK_NAME(limited_u)(V exponent)
 }
 
 /* A result for scaled arguments belongs to u / (1 + d) with a small d, so it is multiplied by
- * 1 + elasticity d. A correction of mu would be rounded, and its error would count twice in u. */
+ * 1 + elasticity d. Correcting mu instead would round mu, and u doubles the error of mu. */
 LK_INLINE V
 LK_NAME(corrected)(V result, V elasticity, M up, M down)
 {
@@ -206,8 +206,8 @@ LK_NAME(corrected)(V result, V elasticity, M up, M down)
 }
 
 /* The relative change of d_log_sigma2 = u F'(u), divided by the relative change of u: (u / (u F') +
- * 1 - 2u) / 2, because 2 u F'' = 1 - (1 + 2u) F'. It is 1 at u = 0, and nearly 0 above u = 16. For
- * d_mu = -2 u F' / mu it is the same. */
+ * 1 - 2u) / 2, because 2 u F'' = 1 - (1 + 2u) F'. This ratio is 1 at u = 0, and nearly 0 above u =
+ * 16. For d_mu = -2 u F' / mu the ratio is the same. */
 LK_INLINE V
 LK_NAME(gradient_elasticity)(V u, V d_log_sigma2, M wanted)
 {

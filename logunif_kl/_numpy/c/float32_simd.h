@@ -1,6 +1,6 @@
 /* A thin layer over one instruction set: as many floats as fit a register.
  *
- * `float32.h` includes it for each instruction set, with LK_ISA set to 512 (AVX-512), 256 (AVX2 with
+ * `float32.h` includes this file for each instruction set. LK_ISA is 512 (AVX-512), 256 (AVX2 with
  * FMA), LK_NEON (Advanced SIMD of AArch64), 128 (the vectors of the compiler, which every processor
  * of this architecture has) or 0 (one float). The compiler contracts no operations
  * (-ffp-contract=off). MADD is a fused multiply-add, except for 128 and 0, which define LK_UNFUSED.

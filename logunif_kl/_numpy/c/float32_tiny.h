@@ -1,9 +1,9 @@
 /* The arithmetic for a span with means so small that u or a derivative would be subnormal. In
- * training, the penalty leads to such means. log_sigma2 is in the box.
+ * training, the penalty leads to such means. log_sigma2 is in the box of `float32_magnitudes.h`.
  *
- * A mean below 2^-29 in magnitude is written as x 2^p, with |x| in [2^-30, 2^-29). For both
- * means F(u) = u, so the results for the mean are those for x times powers of 2. The exponents are
- * added to those of the results. The size of x leaves room for a factor from 2^-32 to 2^32. */
+ * A mean below 2^-29 in magnitude is written as x 2^p, with |x| in [2^-30, 2^-29). F(u) = u for the
+ * mean and for x, so the results for the mean are powers of 2 times the results for x. The results
+ * for x remain normal numbers if a factor from 2^-32 to 2^32 multiplies them. */
 
 #define TINY_MU POWER_OF_2(-29)
 #define TINY_PLACE (-30)

@@ -1,8 +1,8 @@
 /* -KL of N(mu, sigma^2) computed in float32, as NumPy ufuncs for PyTorch on the CPU.
  *
  * `exact_ufuncs.c` computes float32 results in float64, to less than one unit in the last place.
- * Here separate functions compute the value and the derivatives in float32, to a few units in the
- * last place and several times as fast. `python -m validation.codegen` translates
+ * Here separate functions compute the value and the derivatives in float32, several times as fast,
+ * to a few units in the last place. `python -m validation.codegen` translates
  * `_arithmetic/normal_float32.py` into the arithmetic in `float32_kernels.h`, which is compiled
  * once for each instruction set. The module uses the same instruction set as `_exact`, which asks
  * the processor and reads LOGUNIF_KL_KERNEL. */
@@ -45,7 +45,7 @@
 #define LK_PREFETCH(address) ((void)(address))
 #endif
 
-/* Which results a loop computes. Each function made from the loop passes a constant. */
+/* The results that a loop computes. `LOOPS` passes them as a constant. */
 enum { VALUE = 1, GRADIENT = 2, SUM = 4 };
 
 #define LK_KERNELS "float32.h"

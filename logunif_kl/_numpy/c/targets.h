@@ -1,8 +1,8 @@
 /* Names that depend on the compiler, and the instruction sets that the kernels are compiled for.
  *
  * LK_TARGETS(X) calls X(name, present) for each instruction set that a processor may lack, the
- * fastest first; `baseline` is always there. `each_target.h` compiles the kernels for each of them.
- * The names of its functions end with the name of the instruction set. */
+ * fastest first; `baseline` is always there. `each_target.h` compiles the kernels for each of them,
+ * as functions whose names end with the name of the instruction set. */
 
 #ifndef LOGUNIF_KL_TARGETS_H
 #define LOGUNIF_KL_TARGETS_H

@@ -1,4 +1,4 @@
-"""``logunif-kl bench``: time functions in interleaved rounds, and compare times of each round."""
+"""``logunif-kl bench``: time functions in interleaved rounds, and compare times of one round."""
 
 from .command import add_options as add_options
 from .command import add_parser as add_parser

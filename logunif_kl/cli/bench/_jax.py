@@ -36,7 +36,7 @@ def suite() -> Suite:
 
 
 class Call:
-    """A compiled program and its arguments. A call runs it and waits for the results."""
+    """A compiled program with its arguments. A call runs the program and waits for the results."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         self.program = jax.jit(function).lower(*arguments).compile()

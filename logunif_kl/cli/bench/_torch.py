@@ -76,7 +76,7 @@ def weights(device: torch.device, size: int) -> list[Any]:
 def both_passes(called: dict[str, tuple[Any, ...]]) -> dict[str, Job]:
     """Make two jobs of each function: its forward pass, and its forward and backward pass.
 
-    ``called`` maps names to the arguments of `backward`.
+    ``called`` maps the name of a function to the arguments that `backward` takes.
     """
     made: dict[str, Job] = {}
     for name, arguments in called.items():

@@ -10,7 +10,7 @@ from .._output import CommandError, add_json, check_results, new_table, require,
 from ..provenance import provenance
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)  # default sizes for --torch and --jax
-SIZE_OF_CUDA = 100_000_000  # added with --cuda; below it, launches take as long as memory access
+SIZE_OF_CUDA = 100_000_000  # added for --cuda: at smaller sizes, launches take half of the time
 SIZE = 1_000_000
 ROUNDS = 25
 LEAST = {"size": 1, "rounds": 2, "threads": 1}

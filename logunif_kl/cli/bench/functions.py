@@ -18,7 +18,7 @@ from .training import Shown, on_threads
 TYPES = {"float64": "f64", "float32": "f32"}
 NEW = "new array: "
 ONE_LOG_SIGMA2, ONE_MU = "neg_kl_normal, one log_sigma2", "neg_kl_normal, one mu"
-# The name of each ratio of times, with the two jobs that it divides.
+# The name of a ratio -> the two jobs whose times are divided.
 IN_FLOAT64 = {f"scipy dawsn / {name}": ("scipy dawsn", name) for name in ("kl_gap_grad", "kl_gap")}
 IN_BOTH = {"neg_kl / np.exp": ("neg_kl", "np.exp")} | {
     f"{words} / {under}": (NEW + over, NEW + under)
@@ -57,7 +57,7 @@ def measure(size: int, threads: int, number: int) -> dict[str, Any]:
 
 
 def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
-    """Return functions by name, each with its arrays, output last. Threads split the arrays."""
+    """Return the functions to time, by name, each with its arguments."""
     from scipy.special import dawsn
 
     x = np.random.default_rng(0).uniform(-10.0, 10.0, size)
@@ -101,7 +101,7 @@ def _molchanov_as_written(x: np.ndarray) -> Any:
 def _shared(
     pool: ThreadPoolExecutor, threads: int, function: Callable[..., Any], arrays: Arrays
 ) -> Job:
-    """Make a job in which each thread computes one slice. One thread needs only a plain call."""
+    """Make a job in which each thread computes one slice of the arrays."""
     if threads == 1:
         return lambda: function(*arrays)
     slices = list(zip(*(np.array_split(array, threads) for array in arrays), strict=True))

@@ -1,4 +1,4 @@
-"""Time -KL and its gradient in PyTorch and JAX, against Molchanov's formula (the *peers*)."""
+"""Time -KL and its gradient in PyTorch and JAX. Jobs named "peers" time Molchanov's formula."""
 
 from __future__ import annotations
 

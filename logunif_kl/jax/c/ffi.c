@@ -42,10 +42,10 @@ typedef struct {
     ptrdiff_t size;
 } work;
 
-/* Elements of log_alpha in one call of a kernel: its arrays stay in the cache of the first level. */
+/* A kernel gets this many elements of log_alpha at a time, so that its arrays fit the L1 cache. */
 enum { PIECE = 1024 };
 
-/* -KL is a function of log_alpha = log_sigma2 - log mu^2, so compute that of mu = 1. */
+/* -KL depends only on log_alpha = log_sigma2 - log mu^2: pass mu = 1, log_alpha as log_sigma2. */
 static void
 compute_of_log_alpha(const work *w, ptrdiff_t start, ptrdiff_t n)
 {
@@ -96,7 +96,7 @@ compute(const work *w, ptrdiff_t start, ptrdiff_t n)
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
-/* Elements that a thread takes at a time: about 50 us, much longer than waking a thread. */
+/* A thread takes this many elements at a time: about 50 us of work, much longer than a wake-up. */
 enum { CHUNK = 16384 };
 
 static void
@@ -111,7 +111,7 @@ forget_error(const lk_xla_frame *frame, lk_xla_error *error)
 #if THREADED
 
 /* This struct lives until the last scheduled task has run, which may be after the call. The arrays
- * of `work` live until the call ends. A later task finds no chunk and does not touch them. */
+ * of `work` live until the call ends. A task that starts later finds no chunk to compute. */
 typedef struct {
     work work;
     ptrdiff_t chunks;
@@ -158,8 +158,8 @@ threads_of(const lk_xla_frame *frame)
     return 1;
 }
 
-/* The caller may be a thread of the pool, or the only one, so it must not wait for a task to start.
- * It takes chunks like the tasks, and then waits for the chunks that have been started. */
+/* The calling thread may be the pool's only thread, so it must not wait for a task to start. It
+ * takes chunks itself until all are taken, and then waits until the tasks have computed theirs. */
 static void
 run(const lk_xla_frame *frame, const work *w)
 {
@@ -206,7 +206,7 @@ run(const lk_xla_frame *frame, const work *w)
 
 /* ---- the call ------------------------------------------------------------------------------ */
 
-/* Answer XLA's request for the version when a handler is registered; 0 if there is none. */
+/* If XLA asks for the version, as at registration, write it and return 1. Otherwise return 0. */
 static int
 answered(const lk_xla_frame *frame)
 {
@@ -228,8 +228,8 @@ refuse(const lk_xla_frame *frame, const char *message)
     return frame->api->error_create(&args);
 }
 
-/* Return the memory of an array of float32, or NULL for another type or another size than `*size`.
- * A negative `*size` is set to the size of the array. */
+/* Return the memory of a float32 array of `*size` elements, or NULL for any other array. First, if
+ * `*size` is negative, set it to the number of elements. */
 static float *
 array(const lk_xla_buffers *of, int64_t i, ptrdiff_t *size)
 {

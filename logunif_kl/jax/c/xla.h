@@ -73,7 +73,7 @@ typedef struct {
     int64_t size;
     int *types;
     void **values;
-} lk_xla_buffers; /* of arguments and of results */
+} lk_xla_buffers; /* all arguments of a call, or all its results */
 
 typedef struct {
     size_t struct_size;

@@ -1,4 +1,4 @@
-"""Layers that draw from Gaussian posteriors over weights, as pure functions, and their KL.
+"""Layers with Gaussian posteriors over weights, as pure functions, and the KL of the posteriors.
 
 `Normal` and `Dropout` are pytree nodes, each with the parameters of the posterior over one array of
 weights. `dense`, `conv` and `embedding` take such a node in place of weights, and a key for the

@@ -25,7 +25,7 @@ def with_transpose(
     """Make an elementwise function that is linear in its last argument.
 
     `name` is the name of the primitive in a jaxpr. JAX applies `forward` to tangents too.
-    `transpose` takes the arguments of `forward`, but the cotangent instead of the last one.
+    `transpose` takes the arguments of `forward`, with the cotangent in place of the last one.
     """
     made = Primitive(name)
 
@@ -66,7 +66,7 @@ _through = with_transpose(
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def bounded(x: Array, bound: float) -> Array:
-    """Compute min(x, bound) as a constraint, with the gradient of a projection.
+    """Compute min(x, bound), with a gradient for projected descent.
 
     In reverse mode the gradient passes where x is below the bound, or where a descent step would
     decrease x. Elsewhere the gradient is 0. A parameter at the bound therefore moves only if a

@@ -56,7 +56,7 @@ def conv(
     bias : array, optional
         Of shape (output channels,).
     window_strides, lhs_dilation, rhs_dilation : int or sequence of int, optional
-        One number for all spatial dimensions, or one each: see `jax.lax.conv_general_dilated`.
+        One number, or one for each spatial dimension: see `jax.lax.conv_general_dilated`.
     padding : str or sequence of pairs, optional
         ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or the numbers of zeros before and after each
         spatial dimension.
@@ -96,8 +96,8 @@ def conv(
     spatial = kernel.ndim - 2
     if x.ndim != kernel.ndim or spatial < 1:
         raise ValueError(
-            f"x of shape {x.shape} and a kernel of shape {kernel.shape} must have the same three "
-            "or more axes: pass x[None] for one example"
+            f"x of shape {x.shape} and a kernel of shape {kernel.shape} must have the same "
+            "number of axes, three or more: pass x[None] for one example"
         )
     numbers = lax.conv_dimension_numbers(x.shape, kernel.shape, dimension_numbers)
     batch, channels = numbers.lhs_spec[:2]
@@ -107,7 +107,7 @@ def conv(
         raise ValueError(
             f"x has {x.shape[channels]} channels and the kernel {outputs} outputs, but {groups} "
             f"groups of {inputs} channels need {groups * inputs} channels and a multiple of "
-            f"{groups} outputs: change one"
+            f"{groups} outputs: change the shapes or groups"
         )
     check_scales(weight, numbers.rhs_spec[1], groups)
     options: dict[str, Any] = {

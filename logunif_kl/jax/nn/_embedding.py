@@ -26,7 +26,7 @@ def embedding(
     estimator: str = "local",
     dtype: Any = None,
 ) -> Any:
-    """Look up rows of a table of random embeddings, drawn with a key, or return their means.
+    """Draw rows of a table of random embeddings, or return the means of the rows.
 
     The result has the same distribution as that of `dense` with one-hot inputs. By local
     reparameterisation each element of `ids` has its own noise (Kingma et al. 2015, section 2.3).

@@ -29,8 +29,8 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
     Returns
     -------
     jax.Array
-        Of shape (minibatch,) and of float32 or wider, summed over the other axes. `jax.jit` cannot
-        check labels; there the result is NaN if a label is not a class, such as -1.
+        Of shape (minibatch,) and of float32 or wider, summed over the other axes. Under `jax.jit`
+        labels are not checked, and the result is NaN if a label is not a class, such as -1.
 
     Raises
     ------

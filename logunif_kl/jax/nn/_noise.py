@@ -27,7 +27,7 @@ def widened(x: Array) -> Array:
 
 
 def largest_log(dtype: Any) -> float:
-    """Return the upper limit of log variances, up to which the variances are finite."""
+    """Return an upper limit for log variances that keeps the variances finite."""
     return 709.78 if dtype == jnp.float64 else 88.71
 
 
@@ -38,7 +38,7 @@ def root(log_variance: Array) -> Array:
 
 
 def check_key(key: Any) -> None:
-    """Raise TypeError if this is not a key of `jax.random`, or ValueError if it is several keys."""
+    """Raise TypeError for anything but a key of `jax.random`, and ValueError for several keys."""
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     raw = not typed and getattr(key, "dtype", None) == jnp.uint32 and getattr(key, "ndim", 0) >= 1
     if not (typed or raw):

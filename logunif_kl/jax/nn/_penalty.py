@@ -1,7 +1,7 @@
 """Compute -KL exactly, by a published approximation, or by a fit that the user made.
 
 Each approximation has its own gradient function, because automatic differentiation of its value
-would overflow for less extreme arguments.
+would overflow where the gradient function does not.
 """
 
 # mypy: allow-untyped-calls
@@ -88,7 +88,7 @@ def _outside(function: Callable[[np.ndarray], Any], x: Array) -> Array:
 
     def called(x: Any) -> np.ndarray:
         given = np.asarray(x)
-        # Clip x, because some methods give NaN where XLA's threads flush subnormals to zero.
+        # Clip x: for larger x some methods give NaN, as XLA's threads flush subnormals to zero.
         with np.errstate(all="ignore"):
             return np.asarray(function(np.minimum(given, _MOST)), given.dtype)
 

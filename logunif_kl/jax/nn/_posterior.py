@@ -127,8 +127,8 @@ class Dropout:
     max_log_alpha : float, optional
         An upper bound: the functions use ``min(log_alpha, max_log_alpha)``. 0.0 is Kingma's
         alpha <= 1 (section 3.4). At the bound and above, `jax.grad` passes a gradient only if a
-        descent step would decrease log alpha. The gradients of the likelihood and of the KL are
-        treated separately. If their signs differ, log alpha stays within two steps of the bound.
+        descent step would decrease log alpha. This holds for the gradients of the likelihood
+        and the KL separately. If their signs differ, log alpha stays within 2 steps of the bound.
     input_axis : int, optional
         The axis of the input units in `theta`, for correlated noise: -2 in a dense kernel, a table
         of embeddings and a convolution kernel with layout HWIO, 1 with layout OIHW.

@@ -134,7 +134,7 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     wanted: Any = jax.tree.structure(tree)
     if jax.tree.structure(like) != wanted:
         raise ValueError(
-            "the structures of tree and like differ: as like, pass what prune returned for it"
+            "the structures of tree and like differ: for like, pass the tree that prune returned"
         )
     for (name, node), (_, other) in zip(posteriors(tree), posteriors(like), strict=True):
         if node._mean().shape != other._mean().shape:

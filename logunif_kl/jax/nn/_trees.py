@@ -31,11 +31,11 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
         Flax NNX module, store a posterior as ``nnx.data(jax.tree.map(nnx.Param, posterior))``,
         because Flax does not train bare arrays. A node that occurs twice counts twice.
     of : {"weights", "scales"}, optional
-        Which KL to return. By default the KL of the weights for independent noise, and of the
-        scales s_i for correlated noise (Kingma et al. 2015, section 3.3).
+        Which KL to return. The default is the KL of the weights for independent noise, and that of
+        the scales s_i for correlated noise (Kingma et al. 2015, section 3.3).
     penalty : str or Fit, optional
         ``"exact"``, the name of a method in `logunif_kl.methods.METHODS` that has a gradient, or a
-        `logunif_kl.fitting.Fit`. Approximations have the constant of ``zero_at=inf``.
+        `logunif_kl.fitting.Fit`. Approximations use ``zero_at=inf``.
 
     Returns
     -------

@@ -33,7 +33,7 @@ _MAX_LOG_BITS = 4096
 
 
 def neg_kl(gap: OfU, log_alpha: Any, zero_at: Any, log_c: Any, dps: Any) -> Any:
-    """Compute constant - F(u), where F is a method's `gap`. A finite `zero_at` needs F too."""
+    """Compute constant - F(u), where F is `gap`. If `zero_at` is finite, F gives the constant."""
     wp = _bits(dps)
     additive_constant(zero_at, log_c)  # checks the arguments
     with LOCK:

@@ -1,8 +1,8 @@
 """Compute F(u) by tanh-sinh quadrature with mpmath, as in `_quadrature_rules`.
 
-Each level halves the step in tau, which about squares the error. Levels are added until two sums
-agree to more than half of the requested bits, and the last sum is returned. The ranges of z and of
-tau end where the density and the terms fall below the last bit.
+Each level halves the step in tau and about squares the error. Levels are added until two sums agree
+to more than half of the requested bits, and the last sum is returned. The ranges of z and of tau
+end where the density and the terms fall below the last bit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .precision import Raw
 # factors, and the bracket in `small` cancels.
 _GUARD = 56
 _COARSEST, _FINEST = 4, 14  # log2 of the number of steps per unit of tau
-_IN_TURN = 3  # stop after this number of terms below the last bit
+_IN_TURN = 3  # stop after this number of successive terms below the last bit
 #: The most decimal digits. Each digit needs about 14 nodes with four exponentials, so the time
 #: grows with the cube of the number of digits.
 MAX_DPS = 1000
@@ -78,9 +78,9 @@ def gap(u: Raw, wp: int) -> Raw:
 def _integral(f: Integrand, wp: int, size: Real) -> Real:
     """Integrate f over [0, 1] to within 2**-(wp + 8) times the larger of the result and `size`.
 
-    f may be singular at 0 and 1. The error bound for step h is the least exp(-2 pi d/h) M(d), M >=
-    1, over the widths d of a strip. The bound for h/2 is at most the square of the bound for h. So
-    the last sum is accurate if it agrees with the one before to over half of the bits.
+    f may be singular at 0 and 1. For step h the error is at most exp(-2 pi d/h) M(d), where M >= 1
+    grows with f in the strip |Im tau| < d. The bound for h/2 is at most the square of that for h,
+    so a sum is accurate if it agrees with the previous sum to more than half of the bits.
     """
     mp, full = _MP, _MP.prec
     total, before = mp.zero, None
@@ -99,7 +99,7 @@ def _integral(f: Integrand, wp: int, size: Real) -> Real:
 
 
 def _half(side: _Side, f: Integrand, full: int, size: Real) -> Real:
-    """Sum the nodes of one side outwards, until the terms fall below the last bit of the sum.
+    """Sum one side from tau = 0 outwards, until the terms fall below the last bit of the sum.
 
     A node whose weight is 2**-m is evaluated with m fewer bits.
     """
@@ -147,8 +147,8 @@ class _Side:
             at += 1
 
     def _append(self) -> bool:
-        # Nodes are kept for later calls. A node is appended at once, when all its numbers are
-        # known, so that an interrupt loses no node.
+        # Nodes are kept for later calls. A node is appended when all its numbers are known, so that
+        # an interrupt leaves no incomplete node.
         mp = _MP
         tau, e, over = self._found[-1][2] if self._found else self._first
         if tau > self._end:

@@ -8,7 +8,7 @@ import triton.language as tl
 
 @triton.jit
 def nearest(x):
-    """Round to the nearest integer, ties to even, if |x| < 2^22, otherwise to one within 1 of x."""
+    """Round to the nearest integer, ties to even, or if |x| >= 2^22 to an integer within 1 of x."""
     return (x + 12582912.0) - 12582912.0
 
 
@@ -60,8 +60,8 @@ def right(n, by: tl.constexpr):
     return n >> by
 
 
-# Triton's exponential multiplies x by log2(e) in float32. Its error at x = 80 is 20 ulp. The
-# device library's exponential is within 1 ulp. Triton's interpreter uses NumPy and lacks it.
+# Triton's exponential multiplies x by log2(e) in float32. Its error at x = 80 is 20 ulp. The error
+# of libdevice's exponential is at most 1 ulp. Triton's interpreter uses NumPy, without libdevice.
 if isinstance(nearest, triton.JITFunction):
     from triton.language.extra import libdevice
 

@@ -1,7 +1,7 @@
 """Start the Triton kernels on a GPU, for the tensors that they take.
 
 PyTorch installs Triton with CUDA. Triton is imported for the first tensor that can use it. There
-are no float64 kernels: the composite backend computes float64, on pairs of numbers (high, low).
+are no float64 kernels: the composite backend computes float64.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def _start(
             ):
                 raise ValueError(
                     f"a kernel was given a tensor of shape {tuple(x.shape)} on {x.device} as one "
-                    f"number for shape {tuple(model.shape)} on {model.device}: pass a number of no "
-                    "dimensions, or an expanded one"
+                    f"number for shape {tuple(model.shape)} on {model.device}: pass a 0-d tensor, "
+                    "or one expanded to that shape, on the same device"
                 )
     size = model.numel()
     programs = -(-size // block)

@@ -14,7 +14,7 @@ enum { DIMENSIONS = 64 };
 
 typedef struct {
     Argument argument;
-    int64_t n, dim; /* for an expanded number, those of the expanded tensor */
+    int64_t n, dim; /* elements and dimensions of the tensor, even if it is one expanded number */
     const int64_t *sizes;
 } Looked;
 
@@ -201,7 +201,7 @@ boxed_gradient(Value *stack, uint64_t arguments, uint64_t results)
     finish(stack, 3, made, 2, wrong);
 }
 
-/* log_alpha_gradient(Tensor factor, Tensor log_alpha) -> Tensor: of N(1, alpha). */
+/* log_alpha_gradient(Tensor factor, Tensor log_alpha) -> Tensor, with mu = 1 */
 static void
 boxed_log_alpha_gradient(Value *stack, uint64_t arguments, uint64_t results)
 {

@@ -1,4 +1,4 @@
-/* The float32 kernels for PyTorch on the CPU: on its threads, and as operators for its compiler.
+/* Run the float32 kernels on PyTorch's threads, and register them as operators for its compiler.
  *
  * This module is built and imported without PyTorch. `connect` takes the addresses of the functions
  * of `shims.h`. `register_operators` then adds the CPU kernels of the operators that
@@ -84,7 +84,7 @@ after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     Py_RETURN_NONE;
 }
 
-/* Return the number that a method of `of` returns. If it raises, return 0, with the exception. */
+/* Call a method that returns a number. If it raises, return 0 with the exception set. */
 static uintptr_t
 number_from(PyObject *of, PyObject *method)
 {

@@ -1,4 +1,4 @@
-/* Run the float32 kernels on arrays anywhere in memory, on PyTorch's threads.
+/* Run the float32 kernels on PyTorch's threads.
  *
  * An argument is an array, or one number that stands for all elements. */
 
@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
     Argument factor, mu, log_sigma2;
     int64_t n;
-    float *first, *second; /* the results; for the gradient, `first` may be NULL */
+    float *first, *second; /* the results; `first` is NULL if the gradient in mu is not wanted */
     double *sums;
 } Work;
 

@@ -1,6 +1,6 @@
 """Layers with a Gaussian posterior over their weights, trained with the exact KL.
 
-`VariationalLinear` and so on replace the layers of `torch.nn`, and `to_variational` converts a
+Layers such as `VariationalLinear` replace those of `torch.nn`, and `to_variational` converts a
 network. `ELBO` computes the training objective. Train `log_sigma2` and `log_alpha` without weight
 decay. After training, weights with a large alpha = sigma^2/mu^2 are mostly noise: `sparsity` counts
 them, `prune` masks them, and `to_sparse` and `to_deterministic` remove them.

@@ -55,7 +55,7 @@ def whole_number(name: str, value: Any, instead: str = "an int") -> int:
 
 
 def check_real(name: str, given: Any, instead: str) -> None:
-    """Raise if an argument is not a real tensor. `instead` is the advice at the message's end."""
+    """Raise if an argument is not a real tensor, with the advice `instead` in the message."""
     if not isinstance(given, Tensor):
         raise TypeError(
             f"{name} must be a torch.Tensor, but {type_name(given)} was given: {to_tensor(given)}"
@@ -67,11 +67,11 @@ def check_real(name: str, given: Any, instead: str) -> None:
 
 
 def check_features(input: Any, inputs: int) -> None:
-    """Raise if the last length of an input differs from the number of inputs of a linear layer."""
+    """Raise if the last dimension of an input does not have the length `inputs`."""
     if not input.ndim or input.shape[-1] != inputs:
         raise ValueError(
             f"input of shape {tuple(input.shape)} was given to a layer of {inputs} inputs: "
-            f"pass one whose last length is {inputs}"
+            f"pass an input whose last dimension has length {inputs}"
         )
 
 
@@ -81,7 +81,7 @@ def check_channels(input: Any, channels: int, kernel_size: Sequence[int]) -> Non
     if input.ndim - places not in (1, 2) or input.shape[-places - 1] != channels:
         raise ValueError(
             f"input of shape {tuple(input.shape)} was given to a layer of {channels} channels: "
-            f"pass one of {places + 2} dimensions, the second of length {channels}"
+            f"pass an input of {places + 2} dimensions, the second of length {channels}"
         )
 
 
@@ -111,12 +111,12 @@ REMOVE_PARAMETRIZATIONS = (
 
 
 def check_parameters(name: str, module: Any, parameters: Sequence[str] = ()) -> None:
-    """Raise if a hook or a parametrization computes one of these parameters of a module."""
+    """Raise if a hook or a parametrization computes one of the given parameters of a module."""
     if parametrize.is_parametrized(module):
         raise TypeError(f"{shown_name(name)} {REMOVE_PARAMETRIZATIONS}")
     for parameter in parameters:
         if parameter not in module._parameters:
             raise TypeError(
-                f"the {parameter} of {shown_name(name)} is computed by a hook: remove it first, by "
-                "torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove"
+                f"the {parameter} of {shown_name(name)} is computed by a hook: remove the hook "
+                "first, by torch.nn.utils.remove_weight_norm, remove_spectral_norm or prune.remove"
             )

@@ -18,9 +18,9 @@ Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
 def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
     """Return a ``context_fn`` with which a checkpoint draws the same noise in its second run.
 
-    `torch.utils.checkpoint.checkpoint` runs a part of a network again in the backward pass. It
-    restores the state of torch's global generators, but not the state of generators that were given
-    to layers. The returned ``context_fn`` restores those too. `torch.compile` ignores a
+    `torch.utils.checkpoint.checkpoint` runs a part of a network again in the backward pass. For
+    this, PyTorch restores its global generators, but not generators that were given to layers. The
+    returned ``context_fn`` also restores the generators of layers. `torch.compile` ignores a
     ``context_fn``: do not give generators to layers in a compiled checkpoint.
 
     Parameters
@@ -60,7 +60,7 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
 
 @contextmanager
 def _recording(model: torch.nn.Module, states: States) -> Iterator[None]:
-    """Record the states of a model's generators before the first computation."""
+    """Record the states of a model's generators before the forward pass."""
     for module in model.modules():
         generator = getattr(module, "generator", None)
         if isinstance(generator, torch.Generator):
@@ -69,9 +69,9 @@ def _recording(model: torch.nn.Module, states: States) -> Iterator[None]:
 
 
 class _Replaying(AbstractContextManager[None]):
-    """On entry, set the generators to the recorded states. On exit, restore their own states.
+    """On entry, set the generators to the recorded states. On exit, restore the previous states.
 
-    With ``retain_graph=True`` there may be several backward passes, and each enters this context.
+    Every backward pass enters this context. ``retain_graph=True`` allows several backward passes.
     """
 
     def __init__(self, states: States) -> None:

@@ -61,7 +61,7 @@ class _VariationalConv(VariationalLayer):
         return F.pad(input, self._reversed_padding_repeated_twice, mode=mode)
 
     def _options(self, groups: int) -> tuple[Any, ...]:
-        """Return the arguments after `bias` of torch's convolution, for an input from `_padded`."""
+        """Return stride, padding, dilation and groups for an input that `_padded` returned."""
         padded = self.padding_mode != "zeros" or isinstance(self.padding, str)
         padding = [0 for _ in self.kernel_size] if padded else self.padding
         return self.stride, padding, self.dilation, groups
@@ -115,7 +115,7 @@ class _VariationalConv(VariationalLayer):
         return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
-        # Read the weight, because in_channels is 0 in a lazy layer whose parameters were loaded.
+        # Do not use in_channels, which is 0 in a lazy layer whose parameters were loaded.
         return self.weight.shape[1] * self.groups
 
 
@@ -143,18 +143,18 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
         b = a * mu + bias + sqrt(a^2 * sigma^2) zeta,    zeta ~ N(0, 1)
 
     A single element of b has the same distribution as with sampled weights. Elements at different
-    positions share weights, but their noise is independent. The other estimators keep the
-    dependence. See `VariationalLinear` for everything else.
+    positions share weights, but get independent noise. The other estimators sample the weights, so
+    these elements are dependent. See `VariationalLinear` for everything else.
 
     Parameters
     ----------
     in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
         As for `torch.nn.Conv2d`, which also explains `device` and `dtype`.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        As for `VariationalLinear`, with channels as the units of `sharing`. `log_alpha` has the
-        shape of `weight`, but length 1 in each dimension along which it is shared. With groups and
-        ``sharing="input"``, channels at the same position in their groups share an alpha.
-        Correlated noise has one scale for each input channel of an example.
+        As for `VariationalLinear`, but `sharing` refers to channels. `log_alpha` has the shape of
+        `weight`, but length 1 in each dimension along which it is shared. With groups and
+        ``sharing="input"``, channels at the same position in their groups share an alpha. With
+        correlated noise, each input channel of an example has one random scale.
 
     Raises
     ------

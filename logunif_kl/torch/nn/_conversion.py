@@ -131,8 +131,8 @@ def copied(model: torch.nn.Module) -> torch.nn.Module:
         return copy.deepcopy(model)
     except RuntimeError:  # deepcopy refuses a tensor that autograd has computed
         raise TypeError(
-            "the model holds a tensor that was computed, as by torch.nn.utils.weight_norm, and "
-            "cannot be copied: remove it first, or pass inplace=True"
+            "the model cannot be copied, because it holds a tensor that was computed, as by "
+            "torch.nn.utils.weight_norm: remove such hooks first, or pass inplace=True"
         ) from None
 
 

@@ -44,7 +44,7 @@ def to_variational(
     inplace: bool = False,
     **options: Unpack[VariationalOptions],
 ) -> torch.nn.Module:
-    """Return a copy of a trained network with variational layers, whose means are the weights.
+    """Copy a network and make its layers variational, with their weights as the means.
 
     `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and `Embedding` become `VariationalLinear` and
     so on. They keep their names in the ``state_dict``, their hooks and their mode (training or
@@ -77,9 +77,9 @@ def to_variational(
     Raises
     ------
     TypeError
-        If `model` is not a module, `modules` names a type that has no variational form, a weight is
-        not real or is computed by a hook (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`),
-        or all layers have parametrizations.
+        If `model` is not a module; if `modules` names a type that has no variational form; if a
+        weight is not real, or a hook computes it (`torch.nn.utils.weight_norm`, `spectral_norm`,
+        `prune`); if all layers have parametrizations.
     ValueError
         If there is no layer to convert, all layers are variational already, an Embedding has
         `max_norm` or `sparse` (exclude it with `modules`), an option is invalid, or layers that
@@ -115,8 +115,8 @@ def to_variational(
         for name, each in model.named_modules():
             check_parameters(name, each)
         raise ValueError(
-            f"a {kind_name(model)} has no module to be converted: choose "
-            f"{_NAMES} (no subclasses) with modules="
+            f"a {kind_name(model)} was given that has no layer to convert: with modules=, choose "
+            f"among {_NAMES} (no subclasses)"
         )
     for name in found:
         _check_convertible(name, model.get_submodule(name))
@@ -137,12 +137,12 @@ def to_variational(
 def to_deterministic(
     model: torch.nn.Module, threshold: float | None = None, *, inplace: bool = False
 ) -> torch.nn.Module:
-    """Return a copy of a network with plain layers, whose weights are the means.
+    """Copy a network and make its layers plain, with their means as the weights.
 
     Modules of torch replace the layers of this library, so the copy can be exported
-    (`torch.onnx.export`, `torch.export`). Apart from pruned weights, it gives the same outputs as
-    the network in evaluation mode. Masks of `prune` are made permanent in these layers.
-    `GaussianDropoutLinear` becomes `torch.nn.Linear`, and `GaussianDropoutA` becomes
+    (`torch.onnx.export`, `torch.export`). Unless `threshold` prunes weights, the copy gives the
+    same outputs as the network in evaluation mode. In the replaced layers, masks of `prune` become
+    permanent. `GaussianDropoutLinear` becomes `torch.nn.Linear`, and `GaussianDropoutA` becomes
     `torch.nn.Identity`.
 
     Parameters
@@ -164,8 +164,8 @@ def to_deterministic(
     ------
     TypeError
         If `model` is not a module, `threshold` is not a real number, a layer belongs to a
-        user-defined subclass, or its weight is computed by a hook (`torch.nn.utils.weight_norm`,
-        `spectral_norm`) or by a parametrization.
+        user-defined subclass, or a hook (`torch.nn.utils.weight_norm`, `spectral_norm`) or a
+        parametrization computes a weight.
     ValueError
         If there is no variational layer, a lazy layer has no shape yet, or `threshold` is NaN.
 
@@ -215,7 +215,7 @@ def _make_plain(module: Any, threshold: float | None) -> None:
 
 
 def check_known(name: str, module: torch.nn.Module) -> None:
-    """Raise if a layer belongs to a user-defined subclass, which may compute something else."""
+    """Raise if a layer belongs to a user-defined subclass, whose plain form is not known."""
     kind = type(module)
     if isinstance(module, _OURS) and kind not in PLAIN:
         raise TypeError(
@@ -225,7 +225,7 @@ def check_known(name: str, module: torch.nn.Module) -> None:
 
 
 def plain_kind(module: torch.nn.Module) -> type[torch.nn.Module]:
-    """Return the class of `torch.nn` that does the same computation without noise."""
+    """Return the class of `torch.nn` that computes what a layer computes without noise."""
     return PLAIN.get(type(module), type(module))
 
 
@@ -265,8 +265,8 @@ def _check_convertible(name: str, module: Any) -> None:
         )
     if not module.weight.is_floating_point():
         raise TypeError(
-            f"the weights of {shown_name(name)} are of {module.weight.dtype}, which has no "
-            "variances: convert the model before it is quantized"
+            f"the weights of {shown_name(name)} are of {module.weight.dtype}, not of a floating "
+            "type: convert the model before it is quantized"
         )
     if isinstance(module, torch.nn.Embedding):
         for option in ("max_norm", "sparse"):

@@ -24,7 +24,7 @@ _ELEMENTWISE = (
     *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout),
     *(nn.FeatureAlphaDropout, GaussianDropoutA),
 )
-# Both kinds pool each channel alone. _POOLING never changes a constant channel; _AVERAGES may.
+# Modules that pool each channel alone. With padding, _AVERAGES change a constant channel.
 _POOLING = (
     *(nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d),
     *(nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d),
@@ -100,7 +100,7 @@ def _by_unit(link: Link, weights: Weights) -> Tensor:
 
 
 def _keep(link: Link, weights: Weights, kept: Tensor) -> None:
-    """Keep only these units of the first layer, and their weights in the second layer."""
+    """Keep only the `kept` units of the first layer, and their weights in the second layer."""
     if not kept.any():
         kept = kept.clone()
         kept[0] = True

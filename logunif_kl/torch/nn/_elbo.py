@@ -60,8 +60,8 @@ class ELBO(torch.nn.Module):
         bound = (N/M) sum_m log p(y_m | x_m, w) + kl_weight (-KL(q || p))
 
     The model draws noise, so the value is random. With ``kl_weight=1`` its expectation is the
-    bound. In evaluation mode layers return their means and the value is not a bound, so the ELBO
-    raises an error, or under `torch.no_grad` only warns. For a bound on test data use
+    bound. In evaluation mode layers draw no noise, so the value is not a bound and the ELBO raises
+    an error or, under `torch.no_grad`, only warns. For a bound on test data use
     ``with nn.sampling(model):`` and pass the size of the test set as `dataset_size`.
 
     Parameters
@@ -70,14 +70,14 @@ class ELBO(torch.nn.Module):
         A module with variational layers, called as ``model(x)``.
     log_likelihood : callable
         ``log_likelihood(output, target)`` returns log p of each example, with the minibatch as the
-        first dimension. Further dimensions are summed. To use a loss, return its negative. If a
-        `functools.partial` holds parameters or modules, such as a `log_sigma2`, they belong to the
-        ELBO: they are in its ``parameters()`` and ``state_dict``.
+        first dimension. Further dimensions are summed. To use a loss, return its negative. If you
+        pass a `functools.partial` that holds parameters or modules, such as a `log_sigma2`, then
+        ``parameters()`` and ``state_dict`` of the ELBO include them.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
         The factor of -KL, at least 0; 1 gives the bound of the paper. You may assign another value
-        later. The value of a 0-d tensor is not checked.
+        later. A 0-d tensor is accepted too, but its value is not checked.
 
     Raises
     ------
@@ -174,7 +174,7 @@ class ELBO(torch.nn.Module):
         TypeError
             If the log-likelihood is not a tensor of floating type, or `kl_weight` is not a number.
         ValueError
-            If the log-likelihood is a scalar, its minibatch is empty or larger than the data set,
+            If the log-likelihood is a scalar, the minibatch is empty or larger than the data set,
             or a float `kl_weight` is negative or not finite.
         RuntimeError
             If no variational layer drew noise, because none is in training mode or within
@@ -257,8 +257,8 @@ def _refuse_loss(function: Any) -> None:
         name = getattr(function, "__name__", None) or type(function).__name__
         raise TypeError(
             f"log_likelihood is {name}, a loss, which has the opposite sign: pass "
-            "categorical_log_likelihood, or lambda output, target: -loss(output, target) of a loss "
-            "with reduction='none'"
+            "categorical_log_likelihood, or lambda output, target: -loss(output, target), where "
+            "loss has reduction='none'"
         )
 
 
@@ -298,8 +298,8 @@ def _checked(each: Any, dataset_size: int) -> Tensor:
         )
     if not each.ndim:
         raise ValueError(
-            "log_likelihood returned a scalar, and a sum cannot be told from a mean: return one "
-            "number for each example"
+            "log_likelihood returned a scalar, which may be a sum or a mean: return one number for "
+            "each example"
         )
     if not each.shape[0]:
         raise ValueError("the minibatch is empty: leave it out")

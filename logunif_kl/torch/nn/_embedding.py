@@ -39,7 +39,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
         As for `VariationalLinear`. ``sharing="input"`` shares an alpha within each row, so that
         `log_alpha` has the shape ``(num_embeddings, 1)``. ``"output"`` shares it within each
-        column, with shape ``(1, embedding_dim)``. Correlated noise has one scale for each row.
+        column, with shape ``(1, embedding_dim)``. With correlated noise, each row has one scale.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         check_dtype(dtype)
         if max_norm is not None:
             raise ValueError(
-                f"max_norm={max_norm} changes the means and not their variances: leave it out"
+                f"max_norm={max_norm} would change the means but not the variances: leave it out"
             )
         if sparse:
             raise ValueError("sparse=True was given, but the KL has a dense gradient: leave it out")
@@ -110,7 +110,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         embeddings : Tensor
             Of shape (num_embeddings, embedding_dim).
         freeze : bool
-            Do not train the means. The variances are trainable in any case.
+            If True, the means are not trained. The variances are trainable in any case.
         padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
             As for `VariationalEmbedding`.
         **options
@@ -140,8 +140,8 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
             )
         if embeddings.ndim != 2:
             raise ValueError(
-                f"embeddings must be rows of a table, but the shape {tuple(embeddings.shape)} was "
-                "given: reshape it to 2 dimensions"
+                f"embeddings must have 2 dimensions, but the shape {tuple(embeddings.shape)} was "
+                "given: reshape the tensor"
             )
         check_dtype(embeddings.dtype)
         check_flag("freeze", freeze)
@@ -191,7 +191,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return len(self.weight)
 
     def log_alpha_of_weights(self) -> Tensor:
-        """Compute log alpha of every weight. The row at `padding_idx`, without noise, is -inf."""
+        """Compute log alpha of every weight: -inf at `padding_idx`, where there is no noise."""
         found = super().log_alpha_of_weights()
         if self.padding_idx is None:
             return found

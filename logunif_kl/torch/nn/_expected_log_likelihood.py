@@ -29,7 +29,7 @@ def expected_normal_log_likelihood(
     """Compute E[log p(target)] of each example for a normal likelihood with a random mean.
 
     The result ``normal_log_likelihood(mean, target, log_sigma2) - variance/(2 sigma^2)`` is exact
-    for any distribution of the mean with these moments (Haussmann et al. 2018, section 2.3).
+    for any distribution of the mean with the given moments (Haussmann et al. 2018, section 2.3).
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def expected_bernoulli_log_likelihood(
     target : Tensor
         Of the same shape: 0 or 1, or probabilities of 1.
     link : {"probit", "logit"}
-        The function that turns a margin into a probability. `predict` has another default.
+        The function that turns a margin into a probability. `predict` has the default ``"logit"``.
 
     Returns
     -------
@@ -97,12 +97,12 @@ def expected_bernoulli_log_likelihood(
     TypeError
         If `output` is not `Moments`, or `target` is not a tensor.
     ValueError
-        If the shapes differ, a target is below 0 or above 1, or `link` is not one of these.
+        If the shapes differ, a target is below 0 or above 1, or `link` is unknown.
 
     Notes
     -----
-    Haussmann et al. (2018), section 2.4, use log sigmoid(m) - v/2. That is also a bound for the
-    logit, but its penalty v/2 is four times as large as v/8.
+    Haussmann et al. (2018), section 2.4, use log sigmoid(m) - v/2. This is also a bound for
+    ``"logit"``, but subtracts v/2, which is four times as much as v/8.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def expected_bernoulli_log_likelihood(
 
 
 def _log_ndtr(x: Tensor) -> Tensor:
-    """Compute log Phi(x). Cancellation spoils the float32 slope of torch's log_ndtr below -1e3."""
+    """Compute log Phi(x). torch's log_ndtr has an inaccurate derivative below -1e3 in float32."""
     below = (x < 0.0) * x * -math.sqrt(0.5)
     above = (x >= 0.0) * x * math.sqrt(0.5)
     return torch.where(
@@ -160,7 +160,7 @@ def expected_categorical_log_likelihood(
     target : Tensor
         As for `categorical_log_likelihood`.
     form : {"tilted", "quadratic", "taylor"}
-        The penalty.
+        Which penalty to subtract.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def expected_categorical_log_likelihood(
     TypeError
         If `output` is not `Moments`, or `target` is not a tensor.
     ValueError
-        If `output` has no dimension for the classes, or `form` is not one of these.
+        If `output` has no dimension for the classes, or `form` is unknown.
 
     Notes
     -----

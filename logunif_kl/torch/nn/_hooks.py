@@ -1,4 +1,4 @@
-"""Recompute, copy or make permanent the weights that a hook computes before each call."""
+"""Recompute or copy the weights that hooks compute before each call, or remove masks."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -17,11 +17,11 @@ _COMPUTE = (BasePruningMethod, WeightNorm)
 def refresh(module: Any) -> None:
     """Recompute the weights that pruning or weight normalisation derives from the parameters.
 
-    These weights are out of date after an optimizer step or `load_state_dict`, until a forward.
+    After an optimizer step or `load_state_dict`, these weights are out of date until the next call.
     """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, _COMPUTE):
-            # Later calls need the autograd graph of the weights, even if this caller does not.
+            # Later calls need the autograd graph of the weights, even if this call is in `no_grad`.
             with torch.enable_grad():
                 hook(module, None)
 

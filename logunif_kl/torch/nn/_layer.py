@@ -86,8 +86,7 @@ class VariationalLayer(StochasticModule):
             if name in FIXED:
                 if value != getattr(self, name):
                     raise AttributeError(
-                        f"{name} belongs to the parameters of the layer and cannot be changed: "
-                        "make a new layer"
+                        f"{name} cannot be changed after the layer is made: make a new layer"
                     )
                 return
             if name == "max_log_alpha":
@@ -164,7 +163,7 @@ class VariationalLayer(StochasticModule):
         return self._normals(mean.shape, mean)
 
     def _bounded(self) -> Tensor:
-        """Return log sigma^2, or log alpha up to `max_log_alpha`, with the weight's dimensions."""
+        """Return log sigma^2 or min(log alpha, `max_log_alpha`), with `weight.ndim` dimensions."""
         found = _posterior.broadcastable(
             self._log_variance_name,
             self._log_variance,
@@ -211,7 +210,7 @@ class VariationalLayer(StochasticModule):
     _product_each: Any  # (input, weights): the output, with separate weights for each example
     _batched: Any  # (input): whether the input has a batch dimension
     _scaled: Any  # (input): the input times random scales, for correlated noise
-    _scales: Any  # (): the number of these scales, one for each input unit
+    _scales: Any  # (): the number of random scales, one for each input unit
 
     def _padded(self, input: Tensor) -> Tensor:
         """Return the input with the padding that `_product` does not add itself."""
@@ -220,10 +219,10 @@ class VariationalLayer(StochasticModule):
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
         """Return the terms whose sum is the KL, for all rows of an embedding if `whole` is True.
 
-        A term is ("normal", mu, log_sigma2, 1) or ("alpha", log_alpha, number of weights or scales
-        for each element). Under a mask of `torch.nn.utils.prune`, the last item is a tensor of the
-        numbers of kept weights. In a "normal" term of the exact KL, it stays 1, because that KL is
-        0 where `prune` sets mean and variance to 0. Half types become float32, for accurate sums.
+        A term is ("normal", mu, log_sigma2, 1) or ("alpha", log_alpha, n), where n weights or
+        scales share each element. Under a mask of `torch.nn.utils.prune`, the last item is a tensor
+        that counts kept weights. With the exact penalty, a "normal" term ends with 1 even then: the
+        KL of a pruned weight is 0, because its mean is 0. Half types become float32.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")
@@ -243,7 +242,7 @@ class VariationalLayer(StochasticModule):
         return [("alpha", log_variance, counted // max(log_variance.numel(), 1))]
 
     def _mask(self, whole: bool) -> Tensor | None:
-        """Return the mask that `torch.nn.utils.prune` set, 1 for a kept weight, or None."""
+        """Return the mask of `torch.nn.utils.prune` (1 for a kept weight), or None."""
         return self._buffers.get("weight_mask")
 
     def neg_kl(self, of: str | None = None) -> Tensor:
@@ -267,8 +266,8 @@ class VariationalLayer(StochasticModule):
         Raises
         ------
         ValueError
-            If `of` is not one of these, or does not match the noise of the layer. The KL of the
-            weights under correlated noise is infinite (Hron et al. 2017, section 3).
+            If `of` is unknown, or does not match the noise of the layer. The KL of the weights
+            under correlated noise is infinite (Hron et al. 2017, section 3).
 
         Examples
         --------
@@ -296,8 +295,9 @@ class VariationalLayer(StochasticModule):
         Returns
         -------
         Tensor
-            Of the shape of `weight`: log sigma^2 - 2 log|mu|, which is inf where mu = 0, or
-            min(`log_alpha`, `max_log_alpha`). The row at a `padding_idx`, without noise, is -inf.
+            Of the shape of `weight`: log sigma^2 - 2 log|mu|, which is inf where mu = 0. For the
+            multiplicative posterior: min(`log_alpha`, `max_log_alpha`). A row at `padding_idx` has
+            no noise, so log alpha is -inf there.
         """
         refresh(self)
         if self.posterior == "additive":
@@ -315,7 +315,7 @@ class VariationalLayer(StochasticModule):
 
 
 def _refuse_fusion(layer: VariationalLayer, caller: Any) -> None:
-    # torch's fusion assigns to `weight`, as a user may, so tell them apart by the calling module.
+    # Users may assign to `weight`, but torch's fusion may not: recognise it by the caller's module.
     if caller.f_globals.get("__name__") == "torch.nn.utils.fusion":
         raise TypeError(
             f"a {type(layer).__name__} was fused with batch normalisation, which would scale its "

@@ -174,7 +174,7 @@ def _no_moments(output: Any, name: str) -> None:
 
 
 def check_probabilities(target: Tensor) -> None:
-    """Raise if a target of two classes is NaN, below 0 or above 1.
+    """Raise if a target of a Bernoulli likelihood is NaN, below 0 or above 1.
 
     Targets on an accelerator are not checked, because reading them would wait for the device.
     """
@@ -192,10 +192,10 @@ def check_probabilities(target: Tensor) -> None:
 
 
 def check_same_shape(name: str, first: Tensor, target: Tensor) -> None:
-    """Raise if the target is not a tensor of the shape of `first`, the output called `name`."""
+    """Raise if the target is not a tensor of the shape of the output `first`."""
     _check_target(target)
     if first.shape != target.shape:
         raise ValueError(
             f"{name} of shape {tuple(first.shape)} and target of shape {tuple(target.shape)} were "
-            "given, which would broadcast to pairs of examples: reshape one"
+            "given, which would broadcast to pairs of examples: reshape one of them"
         )

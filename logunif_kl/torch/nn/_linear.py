@@ -34,12 +34,12 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     in_features, out_features, bias, device, dtype
         As for `torch.nn.Linear`.
     posterior : {"additive", "multiplicative"}
-        Selects the second parameter, next to the means in `weight`: `log_sigma2` ([2]_), or
+        Selects the parameter that sets the variances: `log_sigma2` ([2]_), or
         `log_alpha` with alpha = sigma^2/theta^2, a ratio of *variances* ([1]_, section 3.1).
     sharing : {"weight", "output", "input", "layer"}
-        Which weights share an alpha: in this order, `log_alpha` has the shape of `weight`,
-        ``(out_features, 1)``, ``(1, in_features)`` or ``(1, 1)``. The KL counts a shared alpha once
-        for each of its weights. The additive posterior has a sigma for each weight.
+        Which weights share an alpha: `log_alpha` has the shape of `weight`, ``(out_features, 1)``,
+        ``(1, in_features)`` or ``(1, 1)``, respectively. The KL counts a shared alpha once for each
+        of its weights. The additive posterior has a sigma for each weight.
     noise : {"independent", "correlated"}
         ``"independent"``: each weight has its own noise (type B, [1]_, section 3.1).
         ``"correlated"``: all weights of an input share a scale, w_ij = s_i theta_ij with
@@ -48,17 +48,17 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         the weights is infinite ([3]_, section 3).
     estimator : {"local", "per_example", "per_batch"}
         What to draw: the outputs, weights for each example (along the first dimension), or weights
-        once for the minibatch. ``"per_example"`` takes much memory. All give the same expected
-        loss, but gradients of different variance ([1]_, section 2). With correlated noise,
+        once for the minibatch. ``"per_example"`` takes much memory. All three give the same
+        expected loss, but gradients of different variance ([1]_, section 2). With correlated noise,
         ``"local"`` draws scales for each row of the input.
     initial : float, optional
         The initial value of `log_sigma2` (-10 by default) or `log_alpha` (-3 by default).
     max_log_alpha : float, optional
         An upper bound of log alpha, for the multiplicative posterior; 0.0 gives alpha <= 1 as in
         [1]_, section 3.4. The layer uses ``min(log_alpha, max_log_alpha)``. At or above the bound,
-        a gradient passes only if a descent step would decrease log alpha. This test is separate for
-        the gradients of the likelihood and of `neg_kl`. If they have opposite signs, the parameter
-        stays within two optimizer steps of the bound.
+        a gradient passes only if a descent step would decrease log alpha. The gradients of the
+        likelihood and of `neg_kl` are tested separately: if one of them decreases log alpha, but
+        their sum increases it, log alpha stays within two optimizer steps of the bound.
     penalty : str, Fit or NormalPrior, optional
         How to compute `neg_kl`: ``"exact"`` (the default), the name of a method with a gradient in
         `logunif_kl.methods.METHODS`, or a `logunif_kl.fitting.Fit`. A `NormalPrior` replaces the
@@ -76,7 +76,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     weight, bias : Parameter
         As in `torch.nn.Linear`, with the same initial values from the same seed.
     log_sigma2 or log_alpha : Parameter
-        The second parameter of the posterior. You may assign another parameter that broadcasts to
+        The parameter that sets the variances. You may assign another parameter that broadcasts to
         `weight` or, with correlated noise, to the original parameter.
 
     Raises
@@ -101,16 +101,16 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     weights. If the input has more than two dimensions, ``"local"`` draws each row independently,
     although the rows of one example share their weights.
 
-    The options are not part of the ``state_dict``. Pass the same `max_log_alpha`, `penalty`,
-    `noise` and `estimator` to a layer that loads one: they change the meaning of its parameters.
+    The options are not part of the ``state_dict``. A layer that loads it needs the same
+    `max_log_alpha`, `penalty`, `noise` and `estimator`, which change what the parameters mean.
 
     An optimizer with weight decay (`torch.optim.AdamW`) pulls `log_sigma2` and `log_alpha` towards
     0, which is a large variance: put them into a group of parameters with ``weight_decay=0``.
 
     No epsilon is added under the square root. Where the variance is 0, the output is its mean, and
-    gradients are finite. Outputs are computed with `log_sigma2` and `log_alpha` of at most 60 (600
-    in float64, 18 in float16). With float16 parameters, and under autocast to float16, squares and
-    variances are multiplied in bfloat16, which has a larger range.
+    gradients are finite. For the outputs, `log_sigma2` and `log_alpha` are clipped to at most 60
+    (600 in float64, 18 in float16). With float16 parameters, and under autocast to float16, squares
+    and variances are multiplied in bfloat16, which has a larger range.
 
     References
     ----------
@@ -166,7 +166,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         rows = grad.reshape(grad.shape[:-1].numel(), grad.shape[-1])
         d_weight = None
         if wanted[1]:
-            # Let addmm multiply by the factor, because that takes no extra time.
+            # Let addmm multiply by `factor`, because this takes no extra time.
             inputs = input.reshape(len(rows), input.shape[-1])
             d_weight = torch.addmm(grad.new_empty(()), rows.mT, inputs, beta=0, alpha=factor)
         return grad @ weight if wanted[0] else None, d_weight, rows.sum(0) if wanted[2] else None
@@ -189,5 +189,5 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         return input * (1.0 + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
-        # Read the weight, because in_features is 0 in a lazy layer whose parameters were loaded.
+        # Do not use in_features, which is 0 in a lazy layer whose parameters were loaded.
         return self.weight.shape[-1]

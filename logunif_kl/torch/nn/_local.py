@@ -1,9 +1,9 @@
 """Local reparameterisation: each output has its own Gaussian (Kingma et al. 2015, Eq. 6).
 
 `sample_output` has two implementations. `composite` uses ordinary operations of torch, and supports
-compilers, transforms, autocast, half types and DTensors. `_Fused` takes plain float32 and float64
-tensors, and reads and writes them half as often. For the backward pass, it keeps two tensors of the
-size of the activations and one of the size of the weights.
+compilers, transforms, autocast, half types and DTensors. `_Fused` takes only plain float32 and
+float64 tensors, and reads and writes the tensors half as often as `composite`. `_Fused` keeps two
+tensors of the activations' size and one of the weights' size for the backward pass.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -25,7 +25,7 @@ Draw = Callable[[Tensor], Tensor]
 
 
 class Product(Protocol):
-    """A layer that multiplies inputs by weights. `factor` multiplies the gradient in the weight."""
+    """A layer that multiplies inputs by weights. `factor` multiplies the weight's gradient."""
 
     def _product(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor: ...
 
@@ -50,8 +50,8 @@ def sample_output(
 ) -> Tensor:
     """Sample an output: its mean plus noise times the square root of its variance.
 
-    `variances` are the variances of the weights, or their logarithms if `log` is True. For a mean,
-    `draw` returns noise of its shape, dtype and device.
+    `variances` are the variances of the weights, or their logarithms if `log` is True.
+    ``draw(mean)`` returns noise with the shape, dtype and device of ``mean``.
     """
     if _fusible(input, weight, bias, variances):
         return _Fused.apply(layer, input, weight, bias, variances, log, draw)
@@ -73,8 +73,8 @@ def composite(
     if mean.dtype != torch.float16:
         variance = layer._product(input * input, variances, None)
     else:
-        # In float16 the square of 256 overflows and exp(-10) is subnormal. bfloat16 has enough
-        # range.
+        # In float16 the square of 256 overflows and the initial variance exp(-10) is subnormal.
+        # bfloat16 has enough range.
         with without_autocast(mean.device.type):
             squares = input.float().square().bfloat16()
             variance = layer._product(squares, variances.bfloat16(), None)
@@ -99,15 +99,15 @@ def exponential(log_variances: Tensor) -> Tensor:
 
 
 def wide(x: Tensor) -> Tensor:
-    """Convert float16 to float32, because exp(-10) is subnormal in float16."""
+    """Convert float16 to float32, because the initial variance exp(-10) is subnormal in float16."""
     return x.float() if x.dtype == torch.float16 else x
 
 
 def with_noise(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
     """Compute mean + sqrt(variance) noise, in the dtype of the mean.
 
-    If a variance is not positive, the result is the mean, and the derivative in the variance is
-    zero. Variances may be negative, because some convolutions round 0 to a small negative number.
+    If a variance is not positive, the result is the mean, and the variance gets no gradient.
+    Variances may be negative, because some convolutions round 0 to a small negative number.
     """
     none = variance <= 0.0
     deviation = variance.masked_fill(none, 1.0).sqrt().masked_fill(none, 0.0)
@@ -158,7 +158,7 @@ class _Fused(Function):
             output = torch.addcmul(output, deviation, noise)
         else:
             output.addcmul_(deviation, noise)
-        # Where a deviation is at most `least`, divide by inf, so that its gradient is 0.
+        # Divide by inf where the deviation is at most `least`, so that its gradient is 0 there.
         least = torch.finfo(deviation.dtype).tiny ** 0.5
         noise.div_(F.threshold(deviation, least, math.inf, inplace=True))
         ctx.save_for_backward(input, weight, bias, given, squares, variances, noise)
@@ -197,7 +197,7 @@ def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> An
             variance = layer._product(input * input, of_weights, None).clamp_(min=0.0)
             return ratio * variance.sqrt_()
 
-    # Begin a new autograd graph at views of the arguments, and return the gradients in the views.
+    # Differentiate `composite` at views of the arguments, so that the new graph begins there.
     views: Any = [x if x is None else x.view_as(x) for x in given]
     output = composite(layer, views[0], views[1], views[2], views[3], log, draw)
     wanted: Any = [x for x, n in zip(views, needed, strict=True) if n]

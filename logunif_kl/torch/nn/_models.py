@@ -25,9 +25,9 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
         -KL = sum_i c_i (constant - F(u_i)),    u_i = 1/(2 alpha_i),    constant = 0 (zero_at=inf)
 
     c_i is the number of weights, or scales of correlated noise, that share alpha_i. A module that
-    is used several times (a recurrent cell) counts once, and so do two layers that share both
-    parameters. The row at a `padding_idx` has no noise and does not count, unless another layer
-    with the same weight draws noise for it.
+    is used several times (a recurrent cell) counts once. So do layers that share `weight` and also
+    `log_sigma2` or `log_alpha`. The row at a `padding_idx` has no noise and does not count, unless
+    another layer with the same weight draws noise for it.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
     """List (name, layer, whole) for each variational layer of a model, once.
 
     A layer is left out if an earlier layer has the same weight and second parameter. `whole` is
-    True if the row at `padding_idx` counts, because another layer with this weight draws it.
+    True if another layer with this weight draws noise for the row at `padding_idx`.
     """
     found: list[tuple[str, VariationalLayer, bool]] = []
     # Keep the tensors: if one were freed, another tensor could get the same `id`.

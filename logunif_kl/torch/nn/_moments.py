@@ -25,8 +25,8 @@ class Moments:
 
     If you pass `Moments` instead of a tensor, a network returns the mean and the variance of its
     outputs under the posterior over its weights: see `moments`. ``mean, variance = moments``
-    unpacks `Moments`. They have `shape`, `ndim`, `dtype`, `device`, and the tensor methods that
-    rearrange elements, such as `flatten` and `view`. You can add constants, and multiply by them.
+    unpacks `Moments`. `Moments` have `shape`, `ndim`, `dtype`, `device`, and the methods of tensors
+    that rearrange elements, such as `view`. You can add constants, and multiply by constants.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Moments:
             if variance.shape != mean.shape:
                 raise ValueError(
                     f"variance of shape {tuple(variance.shape)} was given with a mean of shape "
-                    f"{tuple(mean.shape)}: pass one of the same shape"
+                    f"{tuple(mean.shape)}: pass a variance of the same shape"
                 )
         self.mean, self._variance, self.steepness = mean, variance, check_steepness(steepness)
 
@@ -201,10 +201,10 @@ def check_tensor(name: str, given: Any, instead: str) -> None:
 
 
 def check_input(input: Any) -> None:
-    """Raise if the input of a layer that draws noise is not a tensor of real numbers."""
+    """Raise if the input of a layer is `Moments`, or is not a tensor of real numbers."""
     if isinstance(input, Moments):
         raise TypeError(
-            "moments were given to a layer that draws noise: use VariationalLinear or "
+            "moments were given to a layer that has no rule for moments: use VariationalLinear or "
             "VariationalConv2d"
         )
     parts = "pass its real and imaginary parts, as by torch.view_as_real"

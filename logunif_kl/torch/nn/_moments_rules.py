@@ -27,15 +27,15 @@ def product(
 ) -> Any:
     """Return the moments of h = a w + b, for independent inputs a and weights w ~ N(mu, sigma^2).
 
-    Products are matrix products or convolutions, as `multiply` computes them: E[h] = E[a] mu + b
-    and var[h] = E[a]^2 sigma^2 + var[a] (mu^2 + sigma^2).
+    These are E[h] = E[a] mu + b and var[h] = E[a]^2 sigma^2 + var[a] (mu^2 + sigma^2), where the
+    function `multiply` computes each product: a matrix product or a convolution.
     """
     mean = multiply(x.mean, weight, bias)
     half = mean.dtype == torch.float16
     at: Any = x.mean
     variance: Any = x._variance
     if half:
-        # In float16 the square of 256 overflows and exp(-10) is subnormal.
+        # In float16 the square of 256 overflows and the initial variance exp(-10) is subnormal.
         at, variance = at.float(), None if variance is None else variance.float()
         weight, variances = weight.float(), None if variances is None else variances.float()
     found: list[Tensor] = []
@@ -47,7 +47,7 @@ def product(
             found.append(multiply(variance, weight * weight, None))
     if not found:
         return x._like(mean, None)
-    # Some convolutions round 0 to a small negative number. An infinite variance times 0 is NaN.
+    # Clamp, because some convolutions round 0 to a negative number, and inf times 0 would be NaN.
     total = found[0] if len(found) == 1 else found[0] + found[1]
     return x._like(mean, total.clamp(0.0, torch.finfo(total.dtype).max))
 
@@ -102,7 +102,7 @@ def _maximum(pool: Any, places: int) -> Any:
 
 
 def _average(pool: Any, places: int) -> Any:
-    """Return the rule for average pooling: the variance is a sum of n variances, over n^2."""
+    """Return the rule for average pooling: divide the sum of n variances by n^2."""
 
     def rule(
         x: Any,
@@ -115,7 +115,7 @@ def _average(pool: Any, places: int) -> Any:
     ) -> Any:
         if ceil_mode:
             raise ValueError(
-                "average pooling with ceil_mode=True was given moments: pass ceil_mode=False"
+                "moments were given to average pooling with ceil_mode=True: pass ceil_mode=False"
             )
         stride = kernel_size if stride is None or stride == [] else stride
         options: list[Any] = [kernel_size, stride, padding, False]

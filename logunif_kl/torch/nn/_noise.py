@@ -23,7 +23,7 @@ class StochasticModule(torch.nn.Module):
     """The number of open `sampling` contexts of this module, in all threads."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the module, but no open contexts, because contexts do not hold for a copy."""
+        """Restore the module, but not its `sampling` contexts, which do not hold for a copy."""
         super().__setstate__({name: x for name, x in state.items() if name != "_sampling"})
 
     def __prepare_scriptable__(self) -> NoReturn:
@@ -96,8 +96,8 @@ def _check(generator: torch.Generator, device: torch.device) -> None:
 def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | None) -> Tensor:
     """Draw the same noise as a single process would, as a DTensor.
 
-    PyTorch does so itself on a GPU without a generator. Elsewhere, processes with equal seeds would
-    draw the same noise for different shards, so each process draws all noise and keeps its shard.
+    On a GPU and without a generator, PyTorch does so itself. Otherwise, processes with equal seeds
+    would draw the same noise for different shards, so each draws all noise and keeps its shard.
     """
     from torch.distributed.tensor import Replicate, distribute_tensor
 
@@ -125,7 +125,7 @@ _numbered: WeakValueDictionary[int, torch.Generator] = WeakValueDictionary()
 _calls = count()
 
 
-# For another generator the compiler traces again, so the numbers can be constants of a graph.
+# A graph can hold the numbers as constants, because another generator needs another trace.
 @called_by_compiler
 def _number(generator: torch.Generator) -> tuple[int, int]:
     """Return a number that identifies the generator, and a number that is new in each call.
@@ -140,8 +140,8 @@ def _number(generator: torch.Generator) -> tuple[int, int]:
 def _by_the_operator(like: Tensor) -> bool:
     """Whether a compiled graph may draw noise by `normal_` on an empty tensor.
 
-    In a transform of `torch.func` the empty tensor would not be batched. In another memory format
-    the noise would have another order.
+    In a transform of `torch.func` the empty tensor would not be batched. If `like` is not
+    contiguous, the empty tensor would not have its memory format.
     """
     return like.device.type == "cpu" and like.is_contiguous() and not _transformed()
 
@@ -153,7 +153,7 @@ def _transformed() -> bool:
 
 @cache
 def _operator() -> Any:
-    """Register the operator ``logunif_kl_nn::normals``, which exists as long as the result."""
+    """Register the operator ``logunif_kl_nn::normals`` in a library, and return the library."""
     made = torch.library.Library("logunif_kl_nn", "FRAGMENT")
     made.define(
         "normals(Tensor like, SymInt[] shape, int generator, int call) -> Tensor",

@@ -39,7 +39,7 @@ DEFAULTS: VariationalOptions = {
     "penalty": "exact",
     "generator": None,
 }
-# These options decide which parameters the layer has.
+# Options that cannot be changed after the layer is made.
 FIXED = ("posterior", "sharing", "noise")
 _CHOICES = {
     "posterior": ("additive", "multiplicative"),

@@ -1,7 +1,7 @@
 """The penalty of a layer: exact -KL, a published approximation, a fit, or a normal prior.
 
-Closed forms use torch's operations, with finite derivatives everywhere. NumPy computes the
-numerical methods of `logunif_kl.methods`. All have the additive constant of ``zero_at=inf``.
+Closed forms use torch's operations. NumPy computes the numerical methods of `logunif_kl.methods`.
+All penalties except the normal prior have the additive constant of ``zero_at=inf``.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -133,7 +133,7 @@ def check(penalty: Any, posterior: str) -> Any:
 def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
     """Return the sum of -KL over the terms of layers; `parts` lists (penalty, terms) by layer.
 
-    One call computes all exact penalties of one dtype and device. A sum over DTensors becomes a
+    Exact penalties of one dtype and device are computed together. A sum over DTensors becomes a
     plain tensor with the same value in every process, so it can be added to a loss. The result is
     a 0-d tensor on the device of the first term, in float64 if any term is in float64.
     """
@@ -164,7 +164,7 @@ def _gathered(value: Any) -> Tensor:
 
 
 def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor) -> Tensor:
-    """Sum counts times -KL over elements with a positive count. Elsewhere -KL may be infinite."""
+    """Sum count * -KL over elements with a positive count. Elsewhere it may be 0 * inf."""
     kept = counts > 0
     # Replace the skipped elements by numbers at which all methods and derivatives are finite.
     safe = (1.0, 0.0) if kind == "normal" else (0.0,)

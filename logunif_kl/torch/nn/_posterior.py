@@ -19,10 +19,10 @@ Tensor = torch.Tensor
 
 
 def shared_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> tuple[int, ...]:
-    """Return the shape of log sigma^2 or log alpha for weights of this shape.
+    """Return the shape of log sigma^2 or log alpha for weights of the shape `weight`.
 
-    `units` maps ``"input"`` and ``"output"`` to the dimensions of the weight for these units. The
-    result has as many dimensions as the weight. The parameter is never a scalar, because
+    `units` gives the dimension of the weight for ``"input"`` and for ``"output"`` units. The result
+    has as many dimensions as the weight. The parameter is never a scalar, because
     `torch.distributed.fsdp.fully_shard` refuses scalars.
     """
     if sharing == "weight":
@@ -58,7 +58,7 @@ def broadcastable(
 
 
 def single(x: Tensor) -> Tensor:
-    """Convert half types to float32, because half-type sums over many weights overflow or stall."""
+    """Convert half types to float32, because long sums in half types overflow or lose terms."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
@@ -69,9 +69,9 @@ def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
 
 
 def kept(mask: Tensor, units: dict[str, int], scales: int | None) -> Tensor:
-    """Count the weights that a mask keeps or, given `scales`, the input scales with a kept weight.
+    """Count the weights that a mask keeps, or the scales that multiply a kept weight.
 
-    `scales` is the number of all scales. The counts are float64, which counts any layer exactly.
+    Scales are counted if their total number `scales` is given. The counts are exact in float64.
     """
     mask = mask.double()
     if scales is None:
@@ -121,7 +121,7 @@ def bounded(log_alpha: Tensor, bound: float | None) -> Tensor:
 
 
 # torch.compile puts this function into its graph without tracing it. Tracing would fail at `jvp`
-# or, inside a transform, lose `backward`.
+# or, inside a transform, ignore `backward`.
 def _projected(log_alpha: Tensor, bound: float) -> Tensor:
     return Bounded.apply(log_alpha, bound)
 

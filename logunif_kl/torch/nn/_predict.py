@@ -58,9 +58,9 @@ def predict(
     The entropy is large where classes overlap or samples contradict each other. The mutual
     information is large only where samples contradict each other.
 
-    All dropout modules of torch draw noise (`torch.nn.Dropout` to `torch.nn.FeatureAlphaDropout`,
-    and attention and recurrent modules with a rate), and so do all layers of this library. Other
-    modules run in evaluation mode. All modes are restored afterwards, even after an error.
+    Noise is drawn by all layers of this library, by torch's dropout modules (`torch.nn.Dropout` to
+    `torch.nn.FeatureAlphaDropout`), and by its attention and recurrent modules with a dropout rate.
+    Other modules run in evaluation mode. All modes are restored afterwards, even after an error.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def predict(
         The likelihood that the model was trained with: see `categorical_log_likelihood`,
         `bernoulli_log_likelihood` and `normal_log_likelihood`.
     link : {"logit", "probit"}
-        For ``"bernoulli"``: the function that turns a margin into a probability. Pass the `link` of
-        `expected_bernoulli_log_likelihood`, or ``"logit"`` if that was not used in training.
+        For ``"bernoulli"``: the function that turns a margin into a probability. If you trained
+        with `expected_bernoulli_log_likelihood`, pass the same `link` as there.
     log_sigma2 : float or Tensor, optional
         For ``"normal"``: the logarithm of the variance of the data's noise; 0 by default. A tensor
         must broadcast to the shape of the outputs.
@@ -91,9 +91,9 @@ def predict(
         between examples, or whose inputs have the examples in another dimension.
     batch_size : int, optional
         The number of rows (examples times samples) to run at once. By default, a trial run of a few
-        examples without noise chooses it so that no output of a module, and no sample of weights
-        for ``estimator="per_example"``, has more than 2^24 elements. If memory runs out, the number
-        is halved.
+        examples without noise chooses a number with which no output of a module has more than 2^24
+        elements. The same limit holds for the weights that ``estimator="per_example"`` samples. If
+        memory runs out, the number is halved.
     generator : torch.Generator, optional
         Draws all noise; the states of other generators are restored. By default the global
         generators and the layers' own generators draw, so `torch.manual_seed` determines the noise.
@@ -110,9 +110,9 @@ def predict(
     TypeError
         If an argument is of a wrong type, or the model does not return a tensor of real numbers.
     ValueError
-        If no module draws noise, `samples` is below 2, `batch_size` is below 1, an option is not
-        one of its choices or belongs to another likelihood, or the outputs have no dimension of
-        classes, are probabilities instead of logits, or have another number of rows than the input.
+        If no module draws noise; if `samples` is below 2 or `batch_size` below 1; if an option is
+        not one of its choices, or belongs to another likelihood; if the outputs have no dimension
+        of classes, are probabilities instead of logits, or do not have as many rows as the input.
 
     See Also
     --------
@@ -133,8 +133,8 @@ def predict(
     passes as samples. The noise depends on the number of rows run at once: pass `batch_size` to get
     the same numbers on machines with different memory.
 
-    The call temporarily changes the modes of the model and the setting of `sampling`. Do not use
-    the model in another thread at the same time.
+    The call temporarily changes the modes of the model: do not use the model in another thread at
+    the same time.
 
     References
     ----------
@@ -151,9 +151,9 @@ def predict(
     >>> _ = model[1].weight.data.copy_(torch.tensor([[20.0, 0.0], [0.0, 20.0]]))
     >>> x = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     >>> found = nn.predict(model, x, 1000, generator=torch.Generator().manual_seed(0))
-    >>> found.entropy  # of the second example, the classes are equally likely
+    >>> found.entropy  # the classes of the second example are equally likely
     tensor([0.5539, 0.6931, 0.6931])
-    >>> found.mutual_information  # samples contradict each other on it, and not on the third
+    >>> found.mutual_information  # 0 for the third example, where samples agree
     tensor([0.2178, 0.3680, 0.0000])
     >>> model.training
     True

@@ -24,15 +24,15 @@ class Prediction(NamedTuple):
     Attributes
     ----------
     mean : Tensor
-        The predictive mean: of the probabilities, or of the outputs for ``"normal"``.
+        The mean of the probabilities over the samples, or of the outputs for ``"normal"``.
     variance : Tensor
         The variance over the samples (divided by samples - 1) of the probabilities, or of the
         outputs for ``"normal"``. The variance does not include the noise of the data.
     entropy : Tensor
-        The entropy of the predictive distribution, in nats. For ``"normal"`` it is the entropy of
-        the normal distribution with the same variance.
+        The entropy of the predictive distribution, in nats. For ``"normal"`` this distribution is
+        taken as normal, and its variance includes the noise of the data.
     mutual_information : Tensor
-        `entropy` minus the samples' mean entropy: of the class and the weights, in nats.
+        `entropy` minus the mean entropy of the samples, in nats.
     samples : int
         The number of samples.
     """
@@ -45,12 +45,12 @@ class Prediction(NamedTuple):
 
     @property
     def expected_entropy(self) -> Tensor:
-        """The mean entropy of the samples: the uncertainty that remains if weights are known."""
+        """The mean entropy of the samples: the uncertainty that would remain for known weights."""
         return self.entropy - self.mutual_information
 
 
 class Tally:
-    """Accumulates moments and the mean entropy of samples that arrive in parts, in float64.
+    """Accumulates in float64 the moments and the mean entropy of samples that arrive in parts.
 
     In float32 the difference of two entropies would have few digits for a confident prediction.
     """

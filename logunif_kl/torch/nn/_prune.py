@@ -21,8 +21,8 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     """Prune the weights with log alpha above a threshold, by `torch.nn.utils.prune`.
 
     Each variational layer gets a mask on its `weight`, by `torch.nn.utils.prune.custom_from_mask`.
-    With the additive posterior, `log_sigma2` gets a mask that sets the variance of these weights to
-    0. Pruned weights are therefore 0 in evaluation and in training, have no KL, and stay 0 during
+    With the additive posterior, `log_sigma2` gets a mask that sets the variance of pruned weights
+    to 0. Pruned weights are therefore 0 in evaluation and in training, have no KL, and stay 0 in
     further training. Weights that share an alpha (``sharing="input"`` or ``"output"``, such as the
     scales of units or channels in Louizos et al. 2017) are pruned together.
 
@@ -62,9 +62,9 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
 
     `to_deterministic` makes the masks permanent in a plain network. `torch.nn.utils.prune.remove`
     makes them permanent in a variational layer, for inference only: ``remove(layer, "weight")``
-    and, with the additive posterior, ``remove(layer, "log_sigma2")``. Pruned weights are then
-    parameters of value 0 and log sigma^2 = -1e4. If training changes one, the KL grows by
-    thousands of nats. Penalties except ``"exact"`` and ``"molchanov"`` count weights that are 0.
+    and, with the additive posterior, ``remove(layer, "log_sigma2")``. Pruned weights then have mean
+    0 and log sigma^2 = -1e4. If training changes such a mean, the KL grows by thousands of nats.
+    For ``"kingma"``, ``"lower_bound"``, `Fit` and `NormalPrior`, these weights can count in the KL.
 
     References
     ----------
@@ -116,7 +116,7 @@ class _Silence(torch_prune.BasePruningMethod):
 def _silence(layer: Any, mask: Tensor) -> None:
     for hook in layer._forward_pre_hooks.values():
         if isinstance(hook, _Silence):
-            # For a second mask, torch would make a container of hooks, which multiplies by masks.
+            # Combine the masks here, because torch would multiply log sigma^2 by a second mask.
             layer.log_sigma2_mask.mul_(mask)
             layer.log_sigma2 = hook.apply_mask(layer)
             return

@@ -1,7 +1,7 @@
 """Noise in evaluation mode: `sampling` for users, and the contexts in which `predict` runs.
 
 `torch.nn.Dropout` and similar modules draw only in training mode, from the device's global
-generator. The modules of this library also draw in evaluation mode, and from their own generators.
+generator. Modules of this library can also draw in evaluation mode, and can own a generator.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -35,12 +35,12 @@ _WITH_RATE = (torch.nn.MultiheadAttention, torch.nn.RNNBase)
 def sampling(model: torch.nn.Module) -> Iterator[None]:
     """Let a model draw its noise in evaluation mode too, within a ``with`` statement.
 
-    Other modules (batch normalisation, binary dropout) stay in their mode. The context holds for
-    the model in all threads, until the last open context ends, and does not hold for copies. It
-    disables the fast path of `torch.nn.TransformerEncoder` for the process (`torch.backends.mha`),
-    because the fast path reads the weights of layers instead of calling the layers. `torch.compile`
-    cannot trace this setting: call a compiled model within the context, and do not compile a
-    function that opens the context.
+    Other modules (batch normalisation, binary dropout) stay in their mode. The context holds in all
+    threads, but not for copies of the model. If contexts overlap, the last one to end stops the
+    noise. A context disables the fast path of `torch.nn.TransformerEncoder` for the process
+    (`torch.backends.mha`), because the fast path reads the weights of layers instead of calling the
+    layers. `torch.compile` cannot trace this change: call a compiled model within the context, and
+    do not compile a function that opens the context.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def _count(modules: list[StochasticModule], step: int) -> None:
 
 
 _fast_path: list[bool] = []
-"""The settings of the fast path, saved when each context that is still open began."""
+"""For each open context, the setting of the fast path when the context began."""
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def noisy(model: torch.nn.Module, more: tuple[type, ...]) -> list[torch.nn.Modul
 
 @contextmanager
 def drawing(model: torch.nn.Module, found: list[torch.nn.Module]) -> Iterator[None]:
-    """Make these modules draw noise, and put all others into evaluation mode."""
+    """Make the modules in `found` draw noise, and put all others into evaluation mode."""
     ours = any(isinstance(module, StochasticModule) for module in found)
     training = [module for module in found if not isinstance(module, StochasticModule)]
     with in_training(model, training), sampling(model) if ours else without_fast_path():

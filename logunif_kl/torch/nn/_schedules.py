@@ -114,6 +114,6 @@ def _fraction(step: Any, begin: Any, end: Any) -> float:
     if not begin < end:
         raise ValueError(
             f"end must be after begin, but begin={begin:g} and end={end:g} were given: exchange "
-            "them, or pass the weight 1.0"
+            "them, or leave out the warm-up"
         )
     return min(max((step - begin) / (end - begin), 0.0), 1.0)

@@ -207,9 +207,9 @@ _MOST = 2**22
 class SparseConv(SparseLayer):
     """A convolution in one, two or three dimensions with only the weights that are kept.
 
-    `to_sparse` makes it from `VariationalConv1d`, `torch.nn.Conv1d` and so on. The first call makes
-    a sparse matrix that maps all inputs of an image of this size to all its outputs. For large
-    images, the layer instead gathers the inputs that kept weights read, and multiplies these.
+    `to_sparse` makes it from `VariationalConv1d`, `torch.nn.Conv1d` and so on. For each new size of
+    images, a call makes a sparse matrix that maps all inputs of an image to all its outputs. For
+    large images, the layer instead gathers and multiplies the inputs that kept weights read.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str, like: Any) -> None:
@@ -240,7 +240,7 @@ class SparseConv(SparseLayer):
         if min(positions) < 1:
             raise ValueError(
                 f"input of shape {tuple(input.shape)} is smaller than the kernel "
-                f"{self.kernel_size}: pass a larger one"
+                f"{self.kernel_size}: pass a larger input"
             )
         if len(self.values) * math.prod(positions) <= _MOST:
             output = self._unrolled(padded, positions)
@@ -265,8 +265,8 @@ class SparseConv(SparseLayer):
         channel, *kernel = torch.unravel_index(
             self._absolute(), (self.in_channels, *self.kernel_size)
         )
-        # `first` is the input position that each weight reads for the first output position.
-        # `shift` is the distance to the input position that it reads for each output position.
+        # For the first output position, a weight reads the input position `first`. For another
+        # output position, it reads the input position `first` plus an element of `shift`.
         first = channel * math.prod(shape[1:])
         shift = torch.zeros((), dtype=torch.long, device=device)
         for axis, count in enumerate(positions):
@@ -289,7 +289,7 @@ class SparseConv(SparseLayer):
         used, columns = torch.unique(self._absolute(), return_inverse=True)
         read = torch.unravel_index(used, (self.in_channels, *self.kernel_size))
         matrix = self._matrix(self.row_starts, columns, self.values, (self.out_channels, len(used)))
-        # `windows` is (examples, channels, positions..., kernel...). Keep what kept weights read.
+        # The shape of `windows` is (examples, channels, positions..., kernel...).
         order = [1, *range(2 + places, 2 + 2 * places), 0, *range(2, 2 + places)]
         outputs = []
         for part in padded.split(max(_MOST // (len(used) * math.prod(positions)), 1)):

@@ -1,4 +1,4 @@
-"""Compute log alpha of a model, count the weights that a threshold keeps, choose a threshold."""
+"""Compute log alpha of a model, count the weights that a threshold keeps, or choose a threshold."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -73,8 +73,8 @@ def log_alpha(model: torch.nn.Module) -> dict[str, Tensor]:
 def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     """Count the weights that a threshold on log alpha keeps, by layer and in total.
 
-    A weight is kept if it is not 0 and its log alpha is not above the threshold, or if it or its
-    log alpha is NaN. Without NaN, the kept weights are the nonzero weights of
+    A weight is kept if it is not 0 and its log alpha is not above the threshold. A NaN is neither 0
+    nor above the threshold. The kept weights are the nonzero weights of
     ``to_deterministic(model, threshold)``. `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and
     `Embedding` have no alpha, so their nonzero weights are kept. All parameters of other modules,
     such as `LSTM` and `LayerNorm`, are kept, and appear in the row ``"not converted"``.
@@ -91,8 +91,8 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     -------
     Sparsity
         With ``kept``, ``weights``, ``pruned`` (a fraction), ``compression`` (weights/kept), and
-        ``layers``, a dict with a `Sparsity` for each layer. Shared weights count once. Biases of
-        these layers do not count.
+        ``layers``, a dict with a `Sparsity` for each layer. Shared weights count once. Biases count
+        only in ``"not converted"``.
 
     Raises
     ------
@@ -200,8 +200,8 @@ def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
             yield name, module
     if not found:
         raise ValueError(
-            f"a {kind_name(model)} was given in which no layer has weights to prune: make some "
-            "with logunif_kl.torch.nn.to_variational"
+            f"a {kind_name(model)} was given in which no layer has weights to prune: make "
+            "variational layers with logunif_kl.torch.nn.to_variational"
         )
 
 

@@ -49,13 +49,13 @@ def to_sparse(
         their weights, or in float32 for half types, and return the dtype of their input, also under
         autocast.
     drop_units : bool
-        Remove hidden units and channels of a `torch.nn.Sequential` that have no kept weights to the
-        next layer, or no kept weights from the layer before. A unit of the second kind is constant,
-        and its value is added to the bias of the next layer. Between the two layers there may be
-        elementwise functions, pooling, dropout and `torch.nn.Flatten`. The input then needs a batch
-        dimension, as for `torch.nn.Flatten`. Pass False if other code reads hidden activations,
-        which lose the removed units, or runs a part of the network. `sparsity` of the result counts
-        only weights of remaining units. For the whole network use ``sparsity(model, threshold)``.
+        In a `torch.nn.Sequential`, remove hidden units and channels without kept weights to the
+        next layer, or without kept weights from the layer before. A unit of the second kind is
+        constant, and its value is added to the bias of the next layer. Between the two layers there
+        may be elementwise functions, pooling, dropout and `torch.nn.Flatten`; with `Flatten`, the
+        input needs a batch dimension. Pass False if other code runs a part of the network or
+        reads hidden activations, which lack the removed units. `sparsity` of the result does not
+        count weights of removed units, but ``sparsity(model, threshold)`` does.
     max_density : float
         A layer that keeps a larger fraction of its weights becomes a dense layer of torch. For a
         linear layer of 1024 by 1024 that keeps a tenth of its weights, sparse weights were faster
@@ -92,7 +92,7 @@ def to_sparse(
     ... )
     >>> for layer in model[0], model[2]:
     ...     _ = torch.nn.init.constant_(layer.log_sigma2, 9.0)
-    >>> model[0].log_sigma2.data[0, 1] = model[2].log_sigma2.data[0, :2] = -9.0
+    >>> model[0].log_sigma2.data[0, 1] = model[2].log_sigma2.data[0, :2] = -30.0
     >>> nn.to_sparse(model, max_density=0.5)  # of the hidden units, one is left
     Sequential(
       (0): SparseLinear(in_features=3, out_features=1, bias=True, kept=1, weights=3, backend='torch')
@@ -140,7 +140,7 @@ def _made(
 
 
 def _dense(kind: Any, module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
-    """Make a torch layer with these weights, without drawing initial weights."""
+    """Make a torch layer with the given weights, without drawing initial weights."""
     options: dict[str, Any] = {"device": "meta", "dtype": weight.dtype}
     made: Any
     if kind is torch.nn.Embedding:

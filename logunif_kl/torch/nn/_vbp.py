@@ -45,8 +45,8 @@ def moments(
     variance : Tensor, optional
         The variance of the input, of the shape of `x`; zero by default.
     steepness : float
-        The number C in P(z = 1) = sigmoid(C E[h]), the distribution of z, which is 0 or 1. For the
-        default, infinity, z is the step above.
+        The number C in P(z = 1) = sigmoid(C E[h]); otherwise z is 0. For the default, infinity, z
+        is the step above.
 
     Returns
     -------
@@ -73,15 +73,14 @@ def moments(
     `VariationalLinear` layers without a rectifier between them. Otherwise there are two
     approximations, which `validation/papers/haussmann2018` measures. First, the rectifier ignores
     that z depends on h. This is accurate where E[h] is several standard deviations from 0. Second,
-    elements are assumed to be independent. This does not hold after a convolution, for outputs that
-    read the same random inputs, or after padding with ``"reflect"`` or ``"replicate"``, which
-    copies elements.
+    elements are assumed to be independent. But outputs of a convolution that read the same random
+    inputs are dependent, as are elements that ``"reflect"`` or ``"replicate"`` padding copies.
 
     In average pooling of n elements, the variance is the sum of their variances divided by n^2. In
     maximum pooling, the element with the greatest mean is taken ([1]_, section 2.3.3).
 
-    All variances are sums of non-negative products. If training prunes whole units, a training step
-    on a CPU is faster after ``torch.set_flush_denormal(True)``.
+    Training that prunes whole units makes many numbers subnormal, which is slow on a CPU. Call
+    ``torch.set_flush_denormal(True)`` before.
 
     References
     ----------
@@ -106,7 +105,7 @@ def moments(
     found = model(Moments(x, variance, steepness=steepness))
     if not isinstance(found, Moments):
         raise TypeError(
-            f"the model returned {type_name(found)} for moments: pass one that returns one tensor"
+            f"the model returned {type_name(found)} for moments: have it return one tensor"
         )
     return found
 

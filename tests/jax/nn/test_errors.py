@@ -100,7 +100,7 @@ nn.normal_log_likelihood(jnp.ones(3), jnp.ones(3), "a")
 nn.sparsity(WEIGHT, math.nan)
     ValueError: threshold must not be NaN: pass 3.0, or inf to prune only zeros
 nn.prune({"w": WEIGHT}, like=WEIGHT)
-    ValueError: the structures of tree and like differ: as like, pass what prune returned for it
+    ValueError: the structures of tree and like differ: for like, pass the tree that prune returned
 nn.prune({"w": WEIGHT}, like={"w": nn.Normal.from_mean(MEAN[:, :1])})
     ValueError: like has weights of shape (3, 1) at 'w', where tree has (3, 2): pass what prune
     returned for the same model
@@ -151,11 +151,11 @@ nn.Dropout.from_mean(MEAN, math.nan)
 nn.Dropout.from_mean(MEAN, max_log_alpha=math.inf)
     ValueError: max_log_alpha must be finite, but inf was given: pass a number like -3.0
 nn.conv(IMAGE[0], KERNEL, feature_group_count=2)
-    ValueError: x of shape (2, 5, 5) and a kernel of shape (2, 1, 3, 3) must have the same three or
-    more axes: pass x[None] for one example
+    ValueError: x of shape (2, 5, 5) and a kernel of shape (2, 1, 3, 3) must have the same number
+    of axes, three or more: pass x[None] for one example
 nn.conv(IMAGE, KERNEL)
     ValueError: x has 2 channels and the kernel 2 outputs, but 1 groups of 1 channels need 1
-    channels and a multiple of 1 outputs: change one
+    channels and a multiple of 1 outputs: change the shapes or groups
 nn.conv(IMAGE, KERNEL, feature_group_count=2.0)
     ValueError: feature_group_count must be a positive integer, but 2.0 was given: pass 1 for the
     usual case
