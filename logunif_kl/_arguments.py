@@ -98,7 +98,7 @@ def _find_kind(type_: Any) -> str:
 
 
 def _derives(type_: type, library: str, name: str) -> bool:
-    """Return whether a type derives from a library's class `name`. Do not import the library."""
+    """Whether a type derives from a library's class `name`. This does not import the library."""
     return any(
         base.__name__ == name and base.__module__.partition(".")[0] == library
         for base in type_.__mro__

@@ -28,7 +28,7 @@ def power_of_two(xp: Namespace, size: Array) -> Array:
     """Return a power of 2 that scales numbers of magnitude up to ``size`` into a safe range.
 
     The scaling is exact. The factor is 1 for sizes from 2^-60 to 2^60 in float32, and from 2^-400
-    to 2^400 in float64. For other sizes a sum, a width or a quotient could overflow.
+    to 2^400 in float64. Unscaled numbers of other sizes could overflow in a sum or a quotient.
     """
     bound, far = (60, 64) if xp.finfo(size.dtype).bits == 32 else (400, 600)
     one = xp.ones_like(size)

@@ -20,7 +20,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "0.
 MARKERS = ("v", "D", "o", "P", "s", "^", "X", "<")
 FIGURE_2 = Interval("dropout rates from 0.05 to 0.5", math.log(0.05 / 0.95), 0.0)
 SHOWN = Interval("log_alpha in [-12, 12]", -12.0, 12.0)
-FLOOR = 1e-17  # a numerical method's error of 0 is drawn here on a logarithmic axis
+FLOOR = 1e-17  # a logarithmic axis shows an error of 0 as this
 SEED = 0
 
 

@@ -16,7 +16,7 @@ class Format(NamedTuple):
     coefficients: tuple[tuple[float, float], ...]  # the first coefficients of exp, in two words
     rest: tuple[float, ...]  # the other coefficients, in one word
     least: int  # the least exponent n of the factor 2^n
-    steps: tuple[int, ...]  # n - least is the sum of some of these steps
+    steps: tuple[int, ...]  # for every n in use, the difference n - `least` is a sum of some steps
 
 
 FORMATS = {

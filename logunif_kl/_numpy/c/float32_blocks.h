@@ -152,9 +152,10 @@ LK_NAME(add_any)(work *w, const V *r)
 }
 
 /* Every loop over arrays has three forms, which compute spans of elements from k on, and return the
- * position where they stopped. `usual` goes on while all elements are in the box of
- * `float32_magnitudes.h`. `tiny` goes on while some means are too small for the box, but all
- * else is in it. `rare` computes all other spans, and tests each register for unusual elements. */
+ * position where they stopped. `usual` stops at an element outside of the box, which is a range of
+ * arguments (see `float32_magnitudes.h`). `tiny` goes on while some means are too small for the
+ * box, but all else is in it. `rare` computes all other spans, and tests each register for unusual
+ * elements. */
 enum { LK_NAME(SPAN) = 512 };
 #define END_OF_SPAN(k, n) ((n) - (k) < LK_NAME(SPAN) ? (n) : (k) + LK_NAME(SPAN))
 
