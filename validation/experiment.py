@@ -302,7 +302,11 @@ class Experiment:
 
     def text(self, made: Record | None, figure: str | None = None) -> str:
         """Write the part of the page: the content of the record, and the name of its figure."""
-        body = "There is no record yet." if made is None else self.table(made)
+        body = (
+            "There is no record yet, because the run has not ended."
+            if made is None
+            else self.table(made)
+        )
         for old in (made or {}).get("replaced_probes", ()):
             body += f"\n\nThe probe of this record was replaced: {old['because']}"
         picture = f"\n\n![{self.title}]({figure})" if figure else ""

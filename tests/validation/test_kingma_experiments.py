@@ -4,6 +4,7 @@ import itertools
 import math
 from functools import partial
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -11,9 +12,11 @@ pytest.importorskip("sklearn")
 
 from tests.validation.experiments import committed, quick  # noqa: E402
 from validation.papers.kingma2015 import (  # noqa: E402
+    appendices,
     constraint,
     extra_variance,
     gradient_variance,
+    minibatch_bound,
     printed,
     shared_noise,
     test_error,
@@ -257,3 +260,17 @@ class TestExtraVariance:
         told = extra_variance._slope(added, torch.full((3,), 1.05))
         assert abs(told["value"] - 1.0 / 1.05) < 4 * told["standard_error"]
         assert abs(told["value"] - 1.0) > 4 * told["standard_error"]
+
+
+def test_the_variance_over_minibatches():
+    """By all minibatches of two of five examples, and the printed bound by hand."""
+    mean = torch.tensor([-0.1, -0.2, -3.0, -0.4, -1.5], dtype=torch.float64)
+    variance = torch.tensor([0.3, 0.1, 0.0, 0.2, 0.05], dtype=torch.float64)
+    found = minibatch_bound.compared(mean, variance, 10**12, 2)
+    sums = [
+        5 / 2 * float(mean[list(chosen)].sum()) for chosen in itertools.combinations(range(5), 2)
+    ]
+    assert found["variance"] == pytest.approx(np.var(sums) + 5 / 2 * 0.65, rel=1e-9)
+    assert found["printed_bound"] == pytest.approx(5 / 2 * (5.2**2 / 5 + 0.65))
+    assert found["ratio"] == found["variance"] / found["printed_bound"]
+    assert appendices.variance_of_minibatch(mean.numpy(), 2) == pytest.approx(np.var(sums))
