@@ -46,7 +46,6 @@ def gap(u: Any, a: Any, slope: bool) -> Any:
 
 
 def value(function: Function, *at: float) -> Any:
-    ctx.prec = BITS
     if function.k:
         of_slope = function.ufunc == "neg_kl_vector_grad"
         found = gap((-arb(at[0])).exp() / 2, arb(function.k) / 2, of_slope)
@@ -66,6 +65,7 @@ def value(function: Function, *at: float) -> Any:
     return slope if part is None else -2 * part * slope / square
 
 
+@ctx.workprec(BITS)
 def parts(function: Function, *arrays: Array) -> list[tuple[float, float, int]]:
     """Return the parts of each exact value, as `truth.Truth` has them; NaN if one is not finite."""
     found = []
