@@ -84,7 +84,7 @@ def prior_constants(zero_at: float = ZERO_AT_INFINITY, log_c: float | None = Non
 
 
 def shifted(result: Any, constant: float) -> Any:
-    """Add the constant to the array in place. An overflow gives inf without a warning."""
+    """Add the constant in place to an array of our own. An overflow gives inf without a warning."""
     if constant != 0.0:
         with np.errstate(over="ignore"):
             result += constant

@@ -1,4 +1,4 @@
-"""Make a `Fit` from a solved formula: measure its errors and record its largest extrema."""
+"""Make a `Fit` from a solved formula: measure its errors and record its levelled extrema."""
 
 from __future__ import annotations
 

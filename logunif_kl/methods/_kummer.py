@@ -9,7 +9,7 @@ Here u = 1/(2 alpha). The series of M alternates, and differentiating each term 
 The largest terms are about e^u, and cancel. At u = 20 (log_alpha = -3.7) eight digits are lost, and
 at u = 40 all digits. With ``dps=`` this series is summed with as many extra digits as it loses. In
 double precision, Kummer's transformation M(a; b; -u) = e^-u M(b - a; b; u) first makes all terms
-positive:
+and their derivatives positive:
 
     F(u) = u e^-u sum_k u^k/k! g_k,    g_k = 1/(2k + 2) sum_(j=0..k) 2/(2j + 1)
 

@@ -14,7 +14,6 @@ from .exhaustive import run
 from .float32 import U
 from .graph import Graph
 
-END = 2.0**-29
 LARGEST_U = 2.0**-30
 """Of all x, because |log sigma^2| < 20."""
 

@@ -24,7 +24,7 @@ _ELEMENTWISE = (
     *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout),
     *(nn.FeatureAlphaDropout, GaussianDropoutA),
 )
-# Modules that pool each channel alone. With padding, _AVERAGES change a constant channel.
+# Modules that pool each channel alone. With padding, _AVERAGES may change a constant channel.
 _POOLING = (
     *(nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d),
     *(nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d),

@@ -1,4 +1,4 @@
-"""Recompute or copy the weights that hooks compute before each call, or remove masks."""
+"""Recompute, copy or make permanent the weights that hooks compute before each call."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations

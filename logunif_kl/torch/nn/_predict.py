@@ -133,8 +133,8 @@ def predict(
     passes as samples. The noise depends on the number of rows run at once: pass `batch_size` to get
     the same numbers on machines with different memory.
 
-    The call temporarily changes the modes of the model: do not use the model in another thread at
-    the same time.
+    The call temporarily changes the modes of the model and the setting of `sampling`. Do not use
+    the model in another thread at the same time.
 
     References
     ----------

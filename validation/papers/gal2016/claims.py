@@ -51,11 +51,13 @@ def number_of_terms() -> Found:
     ]
     outputs = [float(np.tanh((x * a) @ first) * b @ second) for a, b in masks]
     different = len(set(outputs))
+    assert different == (2**inputs - 1) * (2**hidden - 1) + 1
     return Found(
         holds=len(masks) == 2 ** (inputs + hidden),
         measured={"inputs": inputs, "hidden": hidden, "terms": len(masks), "different": different},
-        note=f"2^({inputs} + {hidden}) = {len(masks)} masks; those that drop every hidden unit "
-        f"give the same output, so {different} = 2^{inputs} (2^{hidden} - 1) + 1 terms differ",
+        note=f"2^({inputs} + {hidden}) = {len(masks)} masks; those that drop every input or every "
+        f"hidden unit give the same output, so {different} = (2^{inputs} - 1) (2^{hidden} - 1) + 1 "
+        "terms differ",
     )
 
 
@@ -63,7 +65,7 @@ def number_of_terms() -> Found:
     "gal-reparametrisation",
     "Variational Inference Approach",
     "the reparametrisation trick and the log-derivative trick both give the derivative of an "
-    "expectation; for a Gaussian weight the first has the smaller variance",
+    "expectation; for log p = log sigmoid(w) and a Gaussian w the first has the smaller variance",
     stated=False,
 )
 def reparametrisation() -> Found:

@@ -39,7 +39,8 @@ def divergence(on: float, mean: float, deviation: float, steep: float = STEEP) -
 @statement(
     "vbp-proposition-1",
     "section 2.3.1, Proposition 1",
-    "the optimal factor of a step is q(z = 1) = sigmoid(C E[h])",
+    "q(z = 1) = sigmoid(C E[h]) minimises the divergence of a step; it tends to the step of E[h]",
+    stated=False,
 )
 def proposition_1() -> Found:
     rows = []
@@ -56,8 +57,8 @@ def proposition_1() -> Found:
         holds=away < 1e-6,
         measured={"rows": rows},
         note="log sigmoid(Ch) - log sigmoid(-Ch) is Ch, so the log odds that minimise the expected "
-        f"KL are C E[h]; a numerical search agrees to {away:.0e}. It is the optimum of that "
-        "term alone: the data fit depends on z as well",
+        f"KL are C E[h]; a numerical search agrees to {away:.0e}. The data fit depends on z as "
+        "well, so at finite C this is not the optimum of the whole bound",
     )
 
 
@@ -77,7 +78,8 @@ def proposition_2() -> Found:
         holds=high / low < 1.1,
         measured={"over_c_times_mass": ratios, "over_c_times_mean_excess": tails},
         note=f"for h ~ N(m, 1) with m from 0.25 to 3 and C = 10 it is {low:.2f} to {high:.2f} "
-        "times C times that mass; it is close to C E[max(-h, 0)], which grows with the scale of h",
+        f"times C times that mass, and {min(tails):.2f} to {max(tails):.2f} times C E[max(-h, 0)], "
+        "which grows with the scale of h",
     )
 
 
