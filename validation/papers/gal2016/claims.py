@@ -2,14 +2,11 @@
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 
+from validation.papers.quadrature import NODES, WEIGHTS, log_sigmoid
 from validation.papers.statement import Found, statement
-
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
-WEIGHTS = WEIGHTS / math.sqrt(2.0 * math.pi)
 
 
 @statement(
@@ -71,9 +68,6 @@ def number_of_terms() -> Found:
 def reparametrisation() -> Found:
     theta, sigma = 0.4, 0.5
     w = theta + sigma * NODES
-
-    def log_sigmoid(x: Any) -> Any:
-        return -np.logaddexp(0.0, -x)
 
     def expected(t: float) -> float:
         return float(np.sum(WEIGHTS * log_sigmoid(t + sigma * NODES)))

@@ -3,16 +3,12 @@
 import math
 from typing import Any
 
-import numpy as np
 from scipy import integrate, optimize, special, stats
 
+from validation.papers.quadrature import log_sigmoid
 from validation.papers.statement import Found, statement
 
 STEEP = 10.0  # C of section 2.3.1
-
-
-def log_sigmoid(x: Any) -> Any:
-    return -np.logaddexp(0.0, -x)
 
 
 def expected(f: Any, mean: float, deviation: float) -> float:

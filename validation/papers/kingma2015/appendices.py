@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from validation.papers.quadrature import NODES, WEIGHTS
 from validation.papers.statement import Found, statement
 from validation.paths import RESULTS
 
 LAYERS = ("top", "bottom")
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
-WEIGHTS = WEIGHTS / math.sqrt(2.0 * math.pi)
 
 
 def table_1() -> dict[tuple[str, str, int], tuple[float, float]]:
