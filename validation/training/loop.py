@@ -45,15 +45,15 @@ class Settings:
         return dataclasses.asdict(self)
 
 
-def seeded(seed: int, purpose: int) -> torch.Generator:
+def seeded(seed: int, purpose: int, device: str = "cpu") -> torch.Generator:
     """Make a generator for one purpose: 0 is the order of the examples, 1 the noise."""
     (hashed,) = np.random.SeedSequence([seed, purpose]).generate_state(1)
-    return torch.Generator().manual_seed(int(hashed))
+    return torch.Generator(device).manual_seed(int(hashed))
 
 
 class Examples:
-    def __init__(self, split: Split) -> None:
-        self.x, self.y = torch.from_numpy(split.x), torch.from_numpy(split.y)
+    def __init__(self, split: Split, device: torch.device | str = "cpu") -> None:
+        self.x, self.y = (torch.from_numpy(part).to(device) for part in (split.x, split.y))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -105,10 +105,10 @@ def fingerprint(split: Split) -> str:
 class Run:
     """A network in training, and everything that determines how the run continues.
 
-    ``noise`` draws the noise in the network. If the checkpoint ``file`` exists, the run resumes
-    from it, and raises an error if the checkpoint has other settings or another ``about`` (other
-    facts that determine the run). A checkpoint is written after each epoch, and once a minute or
-    after ``every`` steps.
+    ``noise`` draws the noise in the network, and is on the network's device. If the checkpoint
+    ``file`` exists, the run resumes from it, and raises an error if the checkpoint has other
+    settings or another ``about`` (other facts that determine the run). A checkpoint is written
+    after each epoch, and once a minute or after ``every`` steps.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Run:
         self.model, self.settings = model, settings
         self.epoch = self.step = 0
         self.history: list[Record] = []
-        self._examples = Examples(split)
+        self._examples = Examples(split, noise.device)
         self.noise, self._order = noise, seeded(settings.seed, 0)
         self._objective = Objective(model, len(split.y), settings.kl_weight)
         self._optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
@@ -192,7 +192,8 @@ class Run:
 
     def _begin_epoch(self) -> None:
         self._order_at_start = self._order.get_state()
-        self._rows = torch.randperm(len(self._examples), generator=self._order)
+        order = torch.randperm(len(self._examples), generator=self._order)
+        self._rows = order.to(self.noise.device)
         self._in_epoch, self._seconds = 0, 0.0
         self._sums = [0.0, 0.0, 0.0]
 
@@ -246,7 +247,8 @@ def evaluate(model: torch.nn.Module, split: Split, batch_size: int = 1000) -> di
     """Measure the error in per cent and the mean log-likelihood per example, without noise."""
     was_training = model.training
     model.eval()
-    wrong, likelihood, examples = 0, 0.0, Examples(split)
+    wrong, likelihood = 0, 0.0
+    examples = Examples(split, next(model.parameters()).device)
     for x, y in zip(examples.x.split(batch_size), examples.y.split(batch_size), strict=True):
         output = model(x)
         wrong += int((output.argmax(1) != y).sum())

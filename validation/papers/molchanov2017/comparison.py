@@ -36,7 +36,7 @@ def run_of(
 ) -> ScheduledRun:
     kind = CASES[case]
     of_noise = seed + 1000 * kind.other_noise
-    noise = seeded(of_noise, 1)
+    noise = seeded(of_noise, 1, sizes.get("device", "cpu"))
     model = models.network(name, case, seed, noise, quick=sizes["quick"])
     return ScheduledRun(
         model,
@@ -57,6 +57,8 @@ def train(name: str, case: str, seed: int, sizes: Record, dataset: Dataset, part
     for _ in run.train(sizes["epochs"]):
         look(run, dataset, sizes["epochs"])
     last = run.history[-1]
+    on = {"torch": torch.__version__, "name": device_name(run.noise.device)}
+    run.model.cpu()
     found = nn.sparsity(run.model, THRESHOLD)
     return {
         "case": case,
@@ -79,7 +81,12 @@ def train(name: str, case: str, seed: int, sizes: Record, dataset: Dataset, part
         ],
         "sparse": as_sparse(run.model, dataset),
         "masks": masks.packed(run.model, THRESHOLD),
+        **({"device": on} if "device" in sizes else {}),
     }
+
+
+def device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
 
 
 def look(run: ScheduledRun, dataset: Dataset, epochs: int) -> None:
@@ -336,7 +343,8 @@ ABOUT = (
 
 
 def training(settings: Record) -> Record:
-    return {k: settings[k] for k in ("epochs", "warm_up", "batch_size", "learning_rate")}
+    names = ("epochs", "warm_up", "batch_size", "learning_rate", "device")
+    return {k: settings[k] for k in names if k in settings}
 
 
 def experiment(
@@ -355,6 +363,7 @@ def experiment(
         seeds=(1, 2, 3),
         quick={**QUICK, **(quick or {})},
         choose=("epochs", "cases"),
+        options={"device": {"metavar": "NAME", "help": "of PyTorch (default: cpu)"}},
         parted=True,
         draw=draw,
         **options,

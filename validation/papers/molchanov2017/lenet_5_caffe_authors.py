@@ -1,0 +1,30 @@
+"""Table 1, LeNet-5-Caffe: the settings of the authors' scripts.
+
+See `comparison.py` for how the networks are trained.
+"""
+
+from validation.papers.molchanov2017 import comparison
+from validation.papers.molchanov2017.authors_settings import show
+
+EXPERIMENT = comparison.experiment(
+    __file__,
+    network="lenet_5_caffe",
+    show=show,
+    title="Table 1: LeNet-5-Caffe with the settings of the authors' scripts",
+    about="As LeNet-5-Caffe above, but for 200 epochs with minibatches of 100. The settings of the "
+    "scripts are those of LeNet-300-100, and ReLU after the convolutions. The scripts start from a "
+    "trained network; here the weight of the KL is 0 in the first five epochs.",
+    place=7,
+    full={
+        "epochs": 200,
+        **comparison.FULL,
+        "batch_size": 100,
+        "cases": ["rate", "all", "relu", "authors"],
+    },
+    # With a warm-up that is over sooner, small means are all pruned.
+    quick={"warm_up": [3, 6]},
+    noise=("*.sparse.largest_difference", "*.by_threshold.*"),
+)
+
+if __name__ == "__main__":
+    EXPERIMENT.run()
