@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lkt  # noqa: E402
-from logunif_kl.torch import nn  # noqa: E402
+from logunif_kl.torch import _operators, nn  # noqa: E402
 from validation.accuracy import search  # noqa: E402
 from validation.accuracy.functions import edges  # noqa: E402
 
@@ -87,8 +87,7 @@ class TestErrors:
         slope = lkt.neg_kl_grad(x.detach().double().cpu()).to(x.dtype)
         # Rounding a float32 result again differs in a few cases from rounding once.
         for found, wanted in ((value, exact), (x.grad, slope)):
-            differ = found.detach().cpu().view(torch.int16) != wanted.view(torch.int16)
-            assert int(differ.sum()) <= 10
+            assert int((found.detach().cpu() != wanted).sum()) <= 10
 
     @pytest.mark.parametrize("dtype", ["float64", "float32"])
     def test_sums(self, dtype, made):
@@ -124,39 +123,76 @@ def weights(size):
 
 
 def test_a_cuda_graph_repeats_both_passes():
-    mu, log_sigma2 = (t.float().cuda().requires_grad_() for t in weights(10_000))
+    with torch.cuda.stream(torch.cuda.Stream()):
+        mu, log_sigma2 = (t.float().cuda().requires_grad_() for t in weights(10_000))
 
-    def passes():
-        value = lkt.neg_kl_normal(mu, log_sigma2, reduction="sum")
-        return value, *torch.autograd.grad(value, (mu, log_sigma2))
+        def passes():
+            value = lkt.neg_kl_normal(mu, log_sigma2, reduction="sum")
+            return value, *torch.autograd.grad(value, (mu, log_sigma2))
 
-    wanted = passes()
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        passes()
-    side.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        found = passes()
-    graph.replay()
-    for a, b in zip(found, wanted, strict=True):
-        assert torch.equal(a, b)
-    with torch.no_grad():
-        mu.mul_(0.5)
-    graph.replay()
-    for a, b in zip(found, passes(), strict=True):
-        assert torch.equal(a, b)
+        wanted = passes()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
+            found = passes()
+        graph.replay()
+        for a, b in zip(found, wanted, strict=True):
+            assert torch.equal(a, b)
+        with torch.no_grad():
+            mu.mul_(0.5)
+        graph.replay()
+        for a, b in zip(found, passes(), strict=True):
+            assert torch.equal(a, b)
+
+
+class TestOperators:
+    """In a compiled graph large tensors go to the kernels of eager mode."""
+
+    @pytest.mark.parametrize("reduction", ["sum", "none"])
+    @pytest.mark.parametrize("number", [False, True])
+    def test_compiled_is_as_eager(self, reduction, number):
+        size = _operators._LEAST["cuda"]
+        torch.compiler.reset()
+        results = []
+        for made in (lambda f: f, torch.compile):
+            mu, log_sigma2 = (t.float().cuda() for t in weights(size))
+            arguments = [mu, log_sigma2[0].clone() if number else log_sigma2]
+            arguments = [a.requires_grad_() for a in arguments]
+            value = made(lkt.neg_kl_normal)(*arguments, reduction=reduction)
+            value.sum().backward()
+            results.append([value, *(a.grad for a in arguments)])
+        for a, b in list(zip(*results, strict=True))[: 2 if number else 3]:
+            assert torch.equal(a, b)
+
+    @pytest.mark.parametrize("name", ["kl", "neg_kl"])
+    @pytest.mark.parametrize("reduction", ["sum", "none"])
+    def test_of_log_alpha(self, name, reduction):
+        torch.compiler.reset()
+        results = []
+        for made in (lambda f: f, torch.compile):
+            x = weights(_operators._LEAST["cuda"])[1].float().cuda().requires_grad_()
+            value = made(getattr(lkt, name))(x, reduction=reduction)
+            value.sum().backward()
+            results.append([value, x.grad])
+        for a, b in zip(*results, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-6, atol=0.0)
+
+    @pytest.mark.parametrize("name", _operators._SCHEMAS)
+    def test_as_pytorch_asks(self, name):
+        mu, log_sigma2 = (t.float().cuda() for t in weights(1000))
+        one = torch.ones((), device="cuda")
+        of = {"gradient": (one, mu, log_sigma2), "log_alpha_gradient": (mu, log_sigma2)}
+        for arguments in (of.get(name, (mu, log_sigma2)), of.get(name, (mu, one))):
+            torch.library.opcheck(getattr(_operators.registered(), name).default, arguments)
 
 
 def network():
-    generator = torch.Generator("cuda").manual_seed(1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         plain = torch.nn.Sequential(
             *(torch.nn.Conv2d(1, 8, 3), torch.nn.ReLU(), torch.nn.Flatten()),
             *(torch.nn.Linear(8 * 6 * 6, 50), torch.nn.ReLU(), torch.nn.Linear(50, 10)),
         )
-    return nn.to_variational(plain, generator=generator).cuda()
+    return nn.to_variational(plain).cuda()
 
 
 def digits():

@@ -222,6 +222,7 @@ class TestArithmetic:
         points = _points(name)
         error = search.measure(name, evaluate, points)
         worst = int(np.argmax(error))
+        print(f"{name}: {error[worst]:.4f} ulp at {[float(p[worst]).hex() for p in points]}")
         bound = WORST[name] if machine.pool else WORST_ON_GPU
         assert error[worst] <= bound, (error[worst], *(p[worst] for p in points))
 
