@@ -1,10 +1,9 @@
 """Operators of the library ``logunif_kl``, for compilers' graphs.
 
-A graph of AOTAutograd calls an operator where eager mode would call a float32 kernel. The operators
-need no differentiation rule, because this package's autograd Functions call them in the forward and
-in the backward. Their CPU kernels are in the extension of `_kernels.library`; on a GPU they start
-the Triton kernels. The operators are registered when PyTorch's compiler first traces a function of
-this package.
+A graph of AOTAutograd calls an operator where eager mode would call a float32 C kernel. The
+operators need no differentiation rule, because this package's autograd Functions call them in the
+forward and in the backward. Their kernels are in the extension of `_kernels.library`. The operators
+are registered when PyTorch's compiler first traces a function of this package.
 """
 
 # mypy: allow-untyped-calls
@@ -18,7 +17,6 @@ import torch
 from ._composite import Composite
 from ._internals import being_compiled, hint, is_number
 from ._kernels import library, refuse
-from ._triton import launch
 
 Tensor = torch.Tensor
 
@@ -33,25 +31,21 @@ _TAGS = ("pt2_compliant_tag", "needs_exact_strides")
 
 
 # For fewer elements, the composite is faster, because a compiler fuses it with other operations.
-_LEAST = {"cpu": 32_000, "cuda": 4_000_000}
+_LEAST = 32_000
 
 
 def takes(*tensors: Tensor) -> bool:
     """Whether the operators take these tensors. Last come mu and log_sigma2, or only log_alpha.
 
-    The operators take plain float32 tensors on a CPU or a GPU while AOTAutograd traces a
-    differentiation rule under `torch.compile`. `torch.export` gets torch's own operations, which
-    run anywhere.
+    The operators take plain float32 CPU tensors while AOTAutograd traces a differentiation rule
+    under `torch.compile`. `torch.export` gets torch's own operations, which run anywhere.
     """
     if not being_compiled(*tensors):
         return False
-    device = tensors[-1].device
     for x in tensors:
-        if x.dtype is not torch.float32 or x.device != device or x.layout is not torch.strided:
+        if x.dtype is not torch.float32 or x.device.type != "cpu" or x.layout is not torch.strided:
             return False
-    if device.type not in _LEAST or (device.type == "cuda" and not launch.available(tensors[-1])):
-        return False
-    if all(is_number(x) for x in tensors[-2:]) or hint(tensors[-1].numel()) < _LEAST[device.type]:
+    if all(is_number(x) for x in tensors[-2:]) or hint(tensors[-1].numel()) < _LEAST:
         return False
     if not all(is_number(x) or x.is_contiguous() for x in tensors[-2:]):
         return False
@@ -77,7 +71,6 @@ def registered() -> Any:
         fakes: list[Any] = [_like, _value_sum, _gradient, _like]
         for name, fake in zip(_SCHEMAS, fakes, strict=True):
             torch.library.register_fake(f"logunif_kl::{name}", fake, lib=made)
-            made.impl(name, _ON_GPU[name], "CUDA")
     except Exception as error:
         refuse(f"PyTorch {torch.__version__} refused the operators: {error}")
         return None
@@ -86,30 +79,6 @@ def registered() -> Any:
 
 
 _kept: list[Any] = []
-
-
-def _value_on_gpu(mu: Tensor, log_sigma2: Tensor) -> Tensor:
-    return launch.value(*torch.broadcast_tensors(mu, log_sigma2))
-
-
-def _value_sum_on_gpu(mu: Tensor, log_sigma2: Tensor) -> Tensor:
-    return launch.value_sum(*torch.broadcast_tensors(mu, log_sigma2))
-
-
-def _gradient_on_gpu(factor: Tensor, mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor]:
-    return launch.gradient(factor, *torch.broadcast_tensors(mu, log_sigma2))
-
-
-def _log_alpha_gradient_on_gpu(factor: Tensor, log_alpha: Tensor) -> Tensor:
-    return _gradient_on_gpu(factor, log_alpha.new_ones(()), log_alpha)[1]
-
-
-_ON_GPU = {
-    "value": _value_on_gpu,
-    "value_sum": _value_sum_on_gpu,
-    "gradient": _gradient_on_gpu,
-    "log_alpha_gradient": _log_alpha_gradient_on_gpu,
-}
 
 
 class Operators(Composite):

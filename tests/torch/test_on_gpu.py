@@ -5,44 +5,25 @@ The float32 kernels of a GPU have more tests in `test_triton.py`.
 
 import math
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lkt  # noqa: E402
-from logunif_kl.torch import _operators, nn  # noqa: E402
-from validation.accuracy import search  # noqa: E402
-from validation.accuracy.functions import edges  # noqa: E402
+from logunif_kl.torch import nn  # noqa: E402
+from tests.on_gpu import NORMAL, UNARY, assert_accurate, points_of  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no GPU"),
     pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores"),  # a hint of the compiler
 ]
-UNARY = ("neg_kl", "neg_kl_grad", "neg_kl_hess")
-NORMAL = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
-# In ulp, eager and compiled.
-WORST = {"float64": 4.0, "float32": 4.5, "bfloat16": 0.51, "float16": 0.51}
-
-
-def points_of(name, dtype, count=1 << 18):
-    near = {kind: edges(kind) for kind in "ux"}
-    points = search.sample(name, np.random.default_rng(4), count, dtype)
-    beside = search.beside_edges(name, near, dtype)
-    return [np.concatenate(parts) for parts in zip(points, beside, strict=True)]
+# In ulp, eager and compiled: found on an H100.
+MOST = {"float64": 2.45, "float32": 3.53}
 
 
 def on_gpu(array, dtype):
     return torch.from_numpy(array).to("cuda", getattr(torch, dtype))
-
-
-def assert_accurate(name, dtype, points, got):
-    places = iter(range(0, len(got), search.BLOCK))
-    errors = search.measure(name, lambda *_: got[(i := next(places)) : i + search.BLOCK], points)
-    worst = int(np.argmax(errors))
-    print(f"{name}, {dtype}: {errors[worst]:.4f} ulp at {[float(p[worst]).hex() for p in points]}")
-    assert errors[worst] <= WORST[dtype]
 
 
 def back(tensor):
@@ -62,7 +43,7 @@ class TestErrors:
     def test_of_log_alpha(self, name, dtype, made):
         (x,) = points_of(name, dtype)
         got = back(made(getattr(lkt, name))(on_gpu(x, dtype)))
-        assert_accurate(name, dtype, [x], got)
+        assert_accurate(name, [x], got, MOST)
 
     @pytest.mark.parametrize("dtype", ["float64", "float32"])
     @pytest.mark.parametrize("reduction", ["none", "sum"])
@@ -73,7 +54,7 @@ class TestErrors:
         value.sum().backward()
         results = [value, *(a.grad for a in arguments)]
         for name, result in list(zip(NORMAL, results, strict=True))[reduction == "sum" :]:
-            assert_accurate(name, dtype, points, back(result))
+            assert_accurate(name, points, back(result), MOST)
 
     @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
     def test_of_half_types(self, dtype, made):
@@ -144,47 +125,6 @@ def test_a_cuda_graph_repeats_both_passes():
             assert torch.equal(a, b)
 
 
-class TestOperators:
-    """In a compiled graph large tensors go to the kernels of eager mode."""
-
-    @pytest.mark.parametrize("reduction", ["sum", "none"])
-    @pytest.mark.parametrize("number", [False, True])
-    def test_compiled_is_as_eager(self, reduction, number):
-        size = _operators._LEAST["cuda"]
-        torch.compiler.reset()
-        results = []
-        for made in (lambda f: f, torch.compile):
-            mu, log_sigma2 = (t.float().cuda() for t in weights(size))
-            arguments = [mu, log_sigma2[0].clone() if number else log_sigma2]
-            arguments = [a.requires_grad_() for a in arguments]
-            value = made(lkt.neg_kl_normal)(*arguments, reduction=reduction)
-            value.sum().backward()
-            results.append([value, *(a.grad for a in arguments)])
-        for a, b in list(zip(*results, strict=True))[: 2 if number else 3]:
-            assert torch.equal(a, b)
-
-    @pytest.mark.parametrize("name", ["kl", "neg_kl"])
-    @pytest.mark.parametrize("reduction", ["sum", "none"])
-    def test_of_log_alpha(self, name, reduction):
-        torch.compiler.reset()
-        results = []
-        for made in (lambda f: f, torch.compile):
-            x = weights(_operators._LEAST["cuda"])[1].float().cuda().requires_grad_()
-            value = made(getattr(lkt, name))(x, reduction=reduction)
-            value.sum().backward()
-            results.append([value, x.grad])
-        for a, b in zip(*results, strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-6, atol=0.0)
-
-    @pytest.mark.parametrize("name", _operators._SCHEMAS)
-    def test_as_pytorch_asks(self, name):
-        mu, log_sigma2 = (t.float().cuda() for t in weights(1000))
-        one = torch.ones((), device="cuda")
-        of = {"gradient": (one, mu, log_sigma2), "log_alpha_gradient": (mu, log_sigma2)}
-        for arguments in (of.get(name, (mu, log_sigma2)), of.get(name, (mu, one))):
-            torch.library.opcheck(getattr(_operators.registered(), name).default, arguments)
-
-
 def network():
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -216,7 +156,7 @@ class TestLayers:
     @pytest.mark.parametrize("half", [None, torch.bfloat16, torch.float16])
     def test_trains(self, half, made):
         model, (x, y) = network(), digits()
-        elbo = nn.ELBO(model, nn.categorical_log_likelihood, len(y))
+        elbo = nn.ELBO(model, nn.categorical_log_likelihood, len(y), kl_weight=1e-3)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, fused=True)
         loss_of = made(lambda x, y: elbo(x, y).loss)
         losses = []
@@ -227,15 +167,27 @@ class TestLayers:
             loss.backward()
             optimizer.step()
             losses.append(float(loss.detach()))
-        assert losses[-1] < losses[0] - 0.5
+        assert losses[-1] < 0.5 * losses[0]
         assert all(map(math.isfinite, losses))
         model.eval()
         wrong = float((model(x).argmax(1) != y).float().mean())
-        assert wrong < 0.2
+        assert wrong < 0.02
         pruned, sparse = nn.to_deterministic(model, 3.0).eval(), nn.to_sparse(model, 3.0).eval()
         torch.testing.assert_close(sparse(x), pruned(x), rtol=1e-4, atol=1e-4)
         predicted = nn.predict(model, x, 20)
         assert predicted.mean.device.type == "cuda"
+
+    def test_both_passes_use_one_noise(self, made):
+        layer = nn.VariationalLinear(30, 20, device="cuda", initial=-1.0)
+        x = torch.randn(50, 30, device="cuda")
+        output = made(layer)(x)
+        (output.square().sum() / 2.0).backward()
+        with torch.no_grad():
+            variance = x.square() @ layer.log_sigma2.exp().T
+            noise = (output - (x @ layer.weight.T + layer.bias)) / variance.sqrt()
+            of_variance = output * noise / (2.0 * variance.sqrt())
+            expected = (of_variance.T @ x.square()) * layer.log_sigma2.exp()
+        torch.testing.assert_close(layer.log_sigma2.grad, expected, rtol=1e-3, atol=1e-3)
 
     @pytest.mark.parametrize("estimator", ["local", "per_example", "per_batch"])
     def test_moments_of_the_outputs(self, estimator):

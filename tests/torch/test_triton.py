@@ -42,7 +42,15 @@ WORST = {
     "neg_kl_normal.dmu": 3.53,
     "neg_kl_normal.dlog_sigma2": 3.22,
 }
-WORST_ON_GPU = 4.0
+# Found on an H100.
+WORST_ON_GPU = {
+    "neg_kl": 2.40,
+    "neg_kl_grad": 2.86,
+    "neg_kl_hess": 4.04,
+    "neg_kl_normal": 2.79,
+    "neg_kl_normal.dmu": 2.32,
+    "neg_kl_normal.dlog_sigma2": 2.97,
+}
 
 
 class Machine:
@@ -222,8 +230,7 @@ class TestArithmetic:
         points = _points(name)
         error = search.measure(name, evaluate, points)
         worst = int(np.argmax(error))
-        print(f"{name}: {error[worst]:.4f} ulp at {[float(p[worst]).hex() for p in points]}")
-        bound = WORST[name] if machine.pool else WORST_ON_GPU
+        bound = (WORST if machine.pool else WORST_ON_GPU)[name]
         assert error[worst] <= bound, (error[worst], *(p[worst] for p in points))
 
 
