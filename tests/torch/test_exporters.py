@@ -126,6 +126,23 @@ class TestOnnx:
         for _, got, truth in in_onnxruntime(Whole(), (torch.randn(30, 3),), 18):
             np.testing.assert_allclose(got, truth.detach().numpy(), rtol=1e-6, atol=1e-6)
 
+    def test_a_compact_network(self):
+        pytest.importorskip("onnxscript")
+        model = nn.to_variational(
+            torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)),
+            initial=-4.0,
+        )
+        torch.nn.init.constant_(model[2].log_sigma2[:, 3:], 9.0)
+        compact = nn.to_compact(model)
+        assert compact[0].out_features < 8
+
+        class Whole(torch.nn.Module):
+            def forward(self, x):
+                return {"output": compact(x)}
+
+        for _, got, truth in in_onnxruntime(Whole(), (torch.randn(30, 6),), 18):
+            np.testing.assert_allclose(got, truth.numpy(), rtol=1e-5, atol=1e-6)
+
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:Converting a tensor to a Python boolean")  # of shapes

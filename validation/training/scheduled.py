@@ -4,8 +4,6 @@ import dataclasses
 import math
 from typing import Any
 
-import torch
-
 from logunif_kl.torch import nn
 from validation.output import Record
 from validation.training.loop import Run
@@ -61,10 +59,4 @@ class ScheduledRun(Run):
         self._objective.elbo.kl_weight = weight
         super()._take_step()
         if self._zero_from < math.inf:
-            self._zero_means()
-
-    @torch.no_grad()
-    def _zero_means(self) -> None:
-        for layer in self.model.modules():
-            if isinstance(layer, nn.VariationalLayer):
-                layer.weight.masked_fill_(layer.log_alpha_of_weights() >= self._zero_from, 0.0)
+            nn.zero_means(self.model, self._zero_from)

@@ -49,17 +49,17 @@ from ._likelihoods import (
     normal_log_likelihood,
 )
 from ._linear import VariationalLinear
-from ._models import kl, named_kl, neg_kl
+from ._models import kl, named_kl, neg_kl, parameter_groups
 from ._moments import Moments
 from ._penalty import NormalPrior
 from ._predict import predict
 from ._prediction import Prediction
-from ._prune import prune
+from ._prune import prune, zero_means
 from ._sampling import sampling
 from ._schedules import cosine_warm_up, cyclical_warm_up, linear_warm_up
 from ._sparse import SparseConv, SparseEmbedding, SparseLayer, SparseLinear
-from ._sparsity import log_alpha, sparsity, threshold_curve
-from ._to_sparse import to_sparse
+from ._sparsity import density_threshold, log_alpha, sparsity, threshold_curve
+from ._to_sparse import load_sparse, to_compact, to_sparse
 from ._vbp import VBP, moments
 
 __all__ = [
@@ -94,22 +94,27 @@ __all__ = [
     "conversion",
     "cosine_warm_up",
     "cyclical_warm_up",
+    "density_threshold",
     "expected_bernoulli_log_likelihood",
     "expected_categorical_log_likelihood",
     "expected_normal_log_likelihood",
     "kl",
     "linear_warm_up",
+    "load_sparse",
     "log_alpha",
     "moments",
     "named_kl",
     "neg_kl",
     "normal_log_likelihood",
+    "parameter_groups",
     "predict",
     "prune",
     "sampling",
     "sparsity",
     "threshold_curve",
+    "to_compact",
     "to_deterministic",
     "to_sparse",
     "to_variational",
+    "zero_means",
 ]

@@ -1,4 +1,4 @@
-"""The KL of a whole model."""
+"""The KL of a whole model, and its parameters in groups."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..._errors import type_name
+from ..._errors import real_number, type_name
 from . import _penalty
 from ._arguments import check_module
 from ._hooks import refresh
@@ -141,6 +141,60 @@ def named_kl(model: torch.nn.Module, of: str | None = None) -> dict[str, Tensor]
         name: -_penalty.total([(layer.penalty, terms)])
         for name, (layer, terms) in zip(names, found, strict=True)
     }
+
+
+def parameter_groups(
+    model: torch.nn.Module, weight_decay: float, **options: Any
+) -> list[dict[str, Any]]:
+    """Return groups of parameters for an optimizer, with weight decay for all but the variances.
+
+    Weight decay would pull `log_sigma2` or `log_alpha` of the variational layers to 0, that is the
+    variance to 1. These parameters get a group without weight decay.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Any network.
+    weight_decay : float
+        Of all other parameters.
+    **options
+        Of both groups, such as ``lr=1e-3``.
+
+    Returns
+    -------
+    list of dict
+        The first argument of an optimizer. Each parameter that requires a gradient is in one group.
+
+    Raises
+    ------
+    TypeError
+        If `model` is not a module, or `weight_decay` is not a real number.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(2, 1)
+    >>> optimizer = torch.optim.AdamW(nn.parameter_groups(layer, weight_decay=0.01), lr=1e-3)
+    >>> [(group["weight_decay"], len(group["params"])) for group in optimizer.param_groups]
+    [(0.01, 2), (0.0, 1)]
+    """
+    decay = real_number("weight_decay", weight_decay)
+    variances = {
+        id(parameter)
+        for module in check_module(model).modules()
+        if isinstance(module, VariationalLayer)
+        for name, parameter in module.named_parameters(recurse=False)
+        if name.removesuffix("_orig") == module._log_variance_name
+    }
+    groups: list[dict[str, Any]] = [
+        {"params": [], "weight_decay": decay, **options},
+        {"params": [], "weight_decay": 0.0, **options},
+    ]
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            groups[id(parameter) in variances]["params"].append(parameter)
+    return groups
 
 
 def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:

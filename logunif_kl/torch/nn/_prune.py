@@ -96,6 +96,46 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     return model
 
 
+@torch.no_grad()
+def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
+    """Set the means with log alpha of at least a threshold to 0, in place, during training.
+
+    The programs of Molchanov et al. (2017) do so after each step of the optimizer, which makes the
+    networks sparser. The variances stay as they are, and later steps may change the means again.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A layer, or a network with variational layers.
+    threshold : float
+        The default, 3, is from Molchanov et al. (2017), section 5.
+
+    Raises
+    ------
+    TypeError
+        If `model` is not a module, or `threshold` is not a number.
+    ValueError
+        If there are no variational layers, or `threshold` is NaN.
+
+    See Also
+    --------
+    prune : mask weights, so that they remain 0.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 1, initial=0.0)
+    >>> layer.weight.data = torch.tensor([[1.0, 0.1, 0.5]])
+    >>> nn.zero_means(layer)  # after optimizer.step()
+    >>> layer.weight.detach()
+    tensor([[1.0000, 0.0000, 0.5000]])
+    """
+    threshold = check_threshold(threshold)
+    for _, layer, _ in layers(model):
+        layer.weight.masked_fill_(layer.log_alpha_of_weights() >= threshold, 0.0)
+
+
 class _Silence(torch_prune.BasePruningMethod):
     """Set log sigma^2 of pruned weights to `SILENT`. Torch's own methods would set it to 0."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from .._internals import traced_to_leave
 from ._arguments import check_channels, check_features
 from ._local import without_autocast
 from ._moments import check_input
@@ -32,6 +33,8 @@ class SparseLayer(torch.nn.Module):
         The column of each weight, in int16 if the matrix has at most 32767 columns, else in int32.
     row_starts : Tensor
         The start of each row in `values`, and the end of the last row, in int32.
+    size : Tensor
+        The shape of the dense weights, in int64.
     bias : Tensor or None
     shape : tuple of int
         The shape of the dense weights.
@@ -40,6 +43,7 @@ class SparseLayer(torch.nn.Module):
     values: Tensor
     columns: Tensor
     row_starts: Tensor
+    size: Tensor
     bias: Tensor | None
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str) -> None:
@@ -53,6 +57,7 @@ class SparseLayer(torch.nn.Module):
         self.register_buffer("values", matrix[rows, columns])
         self.register_buffer("columns", columns.to(narrow))
         self.register_buffer("row_starts", starts.int())
+        self.register_buffer("size", torch.tensor(self.shape, device=weight.device))
         self.register_buffer("bias", None if bias is None else bias.detach().clone())
         self._forget()
 
@@ -68,6 +73,13 @@ class SparseLayer(torch.nn.Module):
         at = torch.arange(len(rows), device=rows.device).repeat_interleave(rows)
         matrix[at, self.columns.long()] = self.values
         return matrix.view(self.shape)
+
+    def _refuse_export(self) -> None:
+        if traced_to_leave():
+            raise RuntimeError(
+                f"a {type(self).__name__} is being exported, and exporters have no sparse "
+                "matrices: export logunif_kl.torch.nn.to_compact(model), which is dense"
+            )
 
     def _matrix(
         self, starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]
@@ -100,6 +112,12 @@ class SparseLayer(torch.nn.Module):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         """Accept any number of kept weights, which differs between models of the same shape."""
+        size = state_dict.get(prefix + "size")
+        if size is not None and tuple(size.tolist()) != self.shape:
+            args[-1].append(
+                f"size mismatch for {prefix}weight: the file has the shape {tuple(size.tolist())} "
+                f"and the layer {self.shape}: call logunif_kl.torch.nn.load_sparse"
+            )
         for name in ("values", "columns"):
             found = state_dict.get(prefix + name)
             if isinstance(found, torch.Tensor):
@@ -150,6 +168,7 @@ class SparseLinear(SparseLayer):
     def forward(self, input: Tensor) -> Tensor:
         """Return ``input @ weight.T + bias``."""
         check_input(input)
+        self._refuse_export()
         check_features(input, self.in_features)
         rows = input.reshape(input.shape[:-1].numel(), self.in_features)
         if self._made is None:
@@ -180,6 +199,7 @@ class SparseEmbedding(SparseLayer):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the looked-up rows as a dense tensor."""
+        self._refuse_export()
         ids = input.reshape(-1).long()
         if len(ids) and not (int(ids.min()) >= 0 and int(ids.max()) < self.num_embeddings):
             raise IndexError(
@@ -223,6 +243,7 @@ class SparseConv(SparseLayer):
     def forward(self, input: Tensor) -> Tensor:
         """Return the convolution of an input, with or without a batch dimension."""
         check_input(input)
+        self._refuse_export()
         check_channels(input, self.in_channels, self.kernel_size)
         if input.ndim == len(self.kernel_size) + 1:
             return self._product(input.unsqueeze(0)).squeeze(0)

@@ -3,13 +3,14 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.nn.utils import parametrize
 
-from ..._errors import shown
+from ..._errors import real_number, shown
 from ..._layers import (
     THRESHOLD,
     Sparsity,
@@ -186,6 +187,61 @@ def threshold_curve(
         losses.append(check_measured(measure(pruned)))
         counts.append(sparsity(model, threshold))
     return ThresholdCurve(found, tuple(losses), tuple(counts))
+
+
+@torch.no_grad()
+def density_threshold(model: torch.nn.Module, density: float) -> float:
+    """Return the threshold on log alpha that keeps a given share of the weights.
+
+    With it `prune`, `to_sparse` and the other functions that take a threshold keep that share, or
+    less if several weights have the same log alpha. To give each layer a density of its own, pass
+    one layer at a time to this function and to `prune`.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A layer, or a network with variational layers. Weights that layers share count once.
+    density : float
+        The share of the weights to keep, from 0 to 1. Weights that are 0 are never kept.
+
+    Returns
+    -------
+    float
+        -inf if no weight can be kept.
+
+    Raises
+    ------
+    TypeError
+        If `model` is not a module, or `density` is not a real number.
+    ValueError
+        If there are no variational layers, or `density` is not from 0 to 1.
+
+    See Also
+    --------
+    threshold_curve : the loss at several thresholds.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(4, 1, initial=0.0)
+    >>> layer.weight.data = torch.tensor([[1.0, 0.1, 0.5, 0.0]])  # log alpha: 0, 4.6, 1.4, inf
+    >>> threshold = nn.density_threshold(layer, 0.5)
+    >>> print(f"{threshold:.4f}")
+    1.3863
+    >>> nn.sparsity(layer, threshold).kept
+    2
+    """
+    share = real_number("density", density)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"density must be from 0 to 1, but {share} was given: pass 0.05")
+    each = [_plain(x).flatten().double().cpu() for x in log_alpha(model).values()]
+    found = torch.cat(each).sort().values
+    kept = min(int(share * len(found)), int((found < math.inf).sum()))
+    # If the next weight has the same log alpha, keep none of that log alpha.
+    while 0 < kept < len(found) and found[kept] == found[kept - 1]:
+        kept = int((found < found[kept]).sum())
+    return float(found[kept - 1]) if kept else -math.inf
 
 
 def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:

@@ -1,16 +1,17 @@
-"""Make a network sparse for inference, and remove its dead units."""
+"""Make a network sparse or compact for inference, and load such networks."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
-from ..._errors import real_number
+from ..._errors import real_number, type_name
 from ..._layers import THRESHOLD, check_flag, check_threshold, one_of
-from ._arguments import check_parameters
+from ._arguments import check_parameters, shown_name
 from ._convert import check_known, plain_kind
 from ._dead_units import drop_units as dropped
 from ._hooks import copies
@@ -66,8 +67,9 @@ def to_sparse(
     -------
     torch.nn.Module
         A copy in evaluation mode, whose sparse layers have no trainable parameters. Its
-        ``state_dict`` holds ``values``, ``columns``, ``row_starts`` and ``bias`` of each sparse
-        layer. Hooks of the layers are not copied. `torch.export` cannot trace CSR matrices.
+        ``state_dict`` holds ``values``, ``columns``, ``row_starts``, ``size`` and ``bias`` of each
+        sparse layer; `load_sparse` loads it. Hooks of the layers are not copied. No exporter takes
+        CSR matrices: export the result of `to_compact`.
 
     Raises
     ------
@@ -80,6 +82,7 @@ def to_sparse(
 
     See Also
     --------
+    to_compact : the same without dead units, in dense layers of torch.
     prune : mask weights, for further training.
     sparsity : count the kept weights.
 
@@ -109,6 +112,153 @@ def to_sparse(
             f"max_density must be from 0 to 1, but {share} was given: pass 1.0 to make every layer "
             "sparse"
         )
+    return _rebuilt(
+        model,
+        threshold,
+        drop_units,
+        lambda module, weight, bias: _made(module, weight, bias, backend, share),
+    )
+
+
+@torch.no_grad()
+def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Module:
+    """Return a dense network for inference without the dead units, made of layers of torch.
+
+    The result computes the same outputs as ``to_deterministic(model, threshold)``, except for
+    rounding, with smaller matrices. It can be exported (`torch.export`, `torch.onnx.export`).
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        As for `to_sparse`, which says between which layers units are removed.
+    threshold : float
+        As for `to_sparse`.
+
+    Returns
+    -------
+    torch.nn.Module
+        A copy in evaluation mode, whose weights do not require gradients. Hooks of the layers are
+        not copied.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `to_sparse`.
+
+    See Also
+    --------
+    to_sparse : stores only the kept weights.
+    to_deterministic : keeps the sizes of the layers.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> model = torch.nn.Sequential(
+    ...     nn.VariationalLinear(3, 4), torch.nn.ReLU(), nn.VariationalLinear(4, 1)
+    ... )
+    >>> for layer in model[0], model[2]:
+    ...     _ = torch.nn.init.constant_(layer.log_sigma2, 9.0)
+    >>> model[0].log_sigma2.data[0, 1] = model[2].log_sigma2.data[0, :2] = -30.0
+    >>> nn.to_compact(model)  # of the hidden units, one is left
+    Sequential(
+      (0): Linear(in_features=3, out_features=1, bias=True)
+      (1): ReLU()
+      (2): Linear(in_features=1, out_features=1, bias=True)
+    )
+    """
+    threshold = check_threshold(threshold)
+    return _rebuilt(
+        model,
+        threshold,
+        True,
+        lambda module, weight, bias: _dense(plain_kind(module), module, weight, bias),
+    )
+
+
+@torch.no_grad()
+def load_sparse(
+    model: torch.nn.Module, state_dict: Mapping[str, Tensor], *, backend: str = "torch"
+) -> torch.nn.Module:
+    """Build the network of `to_sparse` or `to_compact` whose ``state_dict`` was saved.
+
+    The saved layers may be sparse, or smaller than those of the model. A ``state_dict`` holds only
+    tensors, so that any format stores it: `torch.save`, or ``safetensors.torch.save_file``.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A network as before `to_sparse` or `to_compact`, with any weights: variational or plain. The
+        model is not changed.
+    state_dict : mapping of str to Tensor
+        What ``to_sparse(...).state_dict()`` or ``to_compact(...).state_dict()`` returned.
+    backend : {"torch", "scipy"}
+        As for `to_sparse`.
+
+    Returns
+    -------
+    torch.nn.Module
+        A copy of `model` in evaluation mode, with the layers and weights of the file.
+
+    Raises
+    ------
+    TypeError
+        If `model` is not a module, or `state_dict` is not a mapping.
+    ValueError
+        If `backend` is unknown, or `state_dict` lacks the weights of a layer.
+    RuntimeError
+        If other tensors of `state_dict` do not fit, as for ``load_state_dict``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> made = lambda: torch.nn.Sequential(nn.VariationalLinear(3, 4), torch.nn.ReLU())
+    >>> sparse = nn.to_sparse(made(), threshold=9.0, max_density=1.0)
+    >>> loaded = nn.load_sparse(made(), sparse.state_dict())
+    >>> x = torch.ones(1, 3)
+    >>> bool((loaded(x) == sparse(x)).all())
+    True
+    """
+    one_of("backend", backend, BACKENDS)
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(
+            f"state_dict must be a mapping of names to tensors, but {type_name(state_dict)} was "
+            "given: pass what state_dict() of the network returned"
+        )
+    made: dict[int, torch.nn.Module] = {}
+    for name, module in weighted(model):
+        if getattr(module, "max_norm", None) is not None:
+            continue  # `to_sparse` leaves this table as it is.
+        check_known(name, module)
+        prefix = f"{name}." if name else ""
+        size, weight = state_dict.get(f"{prefix}size"), state_dict.get(f"{prefix}weight")
+        if size is None and weight is None:
+            raise ValueError(
+                f"state_dict has no weights of {shown_name(name)}: pass what state_dict() of the "
+                "network returned, and a model with the same layers"
+            )
+        like: Any = module.weight
+        shape = weight.shape if size is None else size.tolist()  # type: ignore[union-attr]
+        zeros, bias = like.new_zeros(tuple(shape)), state_dict.get(f"{prefix}bias")
+        bias = None if bias is None else bias.to(like)
+        kind = plain_kind(module)
+        if size is None:
+            made[id(module)] = _dense(kind, module, zeros, bias)
+        else:
+            made[id(module)] = _sparse(kind, module, zeros, bias, backend)
+    loaded = copy.deepcopy(model, {**copies(model), **made}).eval()
+    loaded.load_state_dict(state_dict)
+    return loaded
+
+
+def _rebuilt(
+    model: torch.nn.Module,
+    threshold: float,
+    drop_units: bool,
+    make: Callable[[Any, Tensor, Tensor | None], torch.nn.Module],
+) -> torch.nn.Module:
+    """Copy a model, with the layers that `make` makes of each layer's kept weights and its bias."""
     weights: dict[torch.nn.Module, tuple[Tensor, Tensor | None]] = {}
     for name, module, weight, kept in with_kept(weighted(model), threshold):
         if getattr(module, "max_norm", None) is not None:
@@ -118,10 +268,7 @@ def to_sparse(
         weights[module] = weight.masked_fill(~kept, 0.0), getattr(module, "bias", None)
     if drop_units:
         dropped(model, weights)
-    made = {
-        id(module): _made(module, weight, bias, backend, share)
-        for module, (weight, bias) in weights.items()
-    }
+    made = {id(module): make(module, weight, bias) for module, (weight, bias) in weights.items()}
     # With `made` in its memo, deepcopy takes the new layers instead of copying the old ones.
     return copy.deepcopy(model, {**copies(model), **made}).eval()
 
@@ -132,6 +279,12 @@ def _made(
     kind = plain_kind(module)
     if int(weight.count_nonzero()) > max_density * weight.numel():
         return _dense(kind, module, weight, bias)
+    return _sparse(kind, module, weight, bias, backend)
+
+
+def _sparse(
+    kind: Any, module: Any, weight: Tensor, bias: Tensor | None, backend: str
+) -> torch.nn.Module:
     if kind is torch.nn.Linear:
         return SparseLinear(weight, bias, backend)
     if kind is torch.nn.Embedding:

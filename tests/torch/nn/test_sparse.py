@@ -421,3 +421,84 @@ class TestWhole:
         model = torch.nn.Sequential(other, pruned(torch.nn.Linear(8, 4)))
         x = random_input(2, 1, 7)
         torch.testing.assert_close(nn.to_sparse(model)(x), model(x))
+
+
+def variational(share=0.9):
+    """A convolutional network whose weights have log alpha of -30 or, for a share of them, 9."""
+    model = nn.to_variational(convolutional(), initial=0.0)
+    draws = generator(3)
+    with torch.no_grad():
+        for name, log_alpha in nn.log_alpha(model).items():
+            layer = model.get_submodule(name)
+            gone = torch.rand(log_alpha.shape, generator=draws) < share
+            layer.log_sigma2.add_(torch.where(gone, 9.0, -30.0) - log_alpha)
+    return model.eval()
+
+
+class TestCompact:
+    def test_computes_the_same_with_fewer_units(self):
+        model = pruned(convolutional(), 0.97)
+        compact = nn.to_compact(model)
+        check(model, compact, X)
+        assert not any(isinstance(module, nn.SparseLayer) for module in compact.modules())
+        before, after = (sum(p.numel() for p in m.parameters()) for m in (model, compact))
+        assert after < before
+
+    def test_without_any_weight(self):
+        layer = torch.nn.Linear(3, 2)
+        torch.nn.init.zeros_(layer.weight)
+        assert type(nn.to_compact(layer)) is torch.nn.Linear
+
+    @pytest.mark.filterwarnings("ignore")  # by the exporters, about themselves
+    def test_is_exported(self):
+        compact = nn.to_compact(variational())
+        exported = torch.export.export(compact, (X,)).module()
+        torch.testing.assert_close(exported(X), compact(X))
+
+    @pytest.mark.filterwarnings("ignore")  # by the exporters, about themselves
+    @pytest.mark.parametrize(
+        "export", [torch.export.export, torch.jit.trace], ids=["export", "trace"]
+    )
+    def test_a_sparse_layer_says_what_to_export(self, export):
+        sparse = nn.to_sparse(variational(), max_density=1.0)
+        with pytest.raises(RuntimeError, match=r"export logunif_kl.torch.nn.to_compact\(model\)"):
+            export(sparse, (X,))
+        table = nn.to_sparse(torch.nn.Embedding(5, 3), max_density=1.0)
+        with pytest.raises(RuntimeError, match="a SparseEmbedding is being exported"):
+            export(table, (torch.tensor([1]),))
+
+
+class TestLoading:
+    @pytest.mark.parametrize("backend", BACKENDS)
+    @pytest.mark.parametrize("made", [nn.to_sparse, nn.to_compact])
+    @pytest.mark.parametrize("like", [convolutional, variational])
+    def test_a_network_with_fewer_units(self, made, like, backend):
+        network = made(variational(0.97))
+        file = saved(dict(network.state_dict()))
+        file.seek(0)
+        loaded = nn.load_sparse(like(), torch.load(file), backend=backend)
+        assert not loaded.training
+        assert [type(m) for m in loaded.modules()] == [type(m) for m in network.modules()]
+        torch.testing.assert_close(loaded(X), network(X))
+
+    def test_a_bias_that_constant_units_add(self):
+        model = torch.nn.Sequential(
+            torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2, bias=False)
+        )
+        torch.nn.init.zeros_(model[0].weight[:2])
+        torch.nn.init.ones_(model[0].bias)
+        compact, x = nn.to_compact(model), random_input(5, 3)
+        assert compact[2].bias is not None
+        torch.testing.assert_close(compact(x), model(x))
+        assert torch.equal(nn.load_sparse(model, compact.state_dict())(x), compact(x))
+
+    def test_refusals(self):
+        model, other = torch.nn.Sequential(torch.nn.Linear(3, 2)), torch.nn.Linear(3, 4)
+        with pytest.raises(TypeError, match=r"^state_dict must be a mapping of names to tensors"):
+            nn.load_sparse(model, model)
+        with pytest.raises(ValueError, match=r"^state_dict has no weights of module '0'"):
+            nn.load_sparse(model, {})
+        sparse = nn.to_sparse(other, max_density=1.0)
+        smaller = nn.to_sparse(torch.nn.Linear(2, 4), max_density=1.0)
+        with pytest.raises(RuntimeError, match=r"call logunif_kl\.torch\.nn\.load_sparse"):
+            sparse.load_state_dict(smaller.state_dict())

@@ -378,3 +378,37 @@ class TestThresholdCurve:
     def test_thresholds_may_be_a_tensor(self):
         curve = nn.threshold_curve(network(), lambda m: 1.0, torch.tensor([3.0, 0.0]))
         assert curve.thresholds == (0.0, 3.0)
+
+
+class TestDensity:
+    @pytest.mark.parametrize("density", [0.0, 0.01, 0.3, 0.999, 1.0])
+    def test_is_reached(self, density):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(nn.VariationalLinear(30, 20), nn.VariationalLinear(20, 7))
+        for layer in model:
+            torch.nn.init.normal_(layer.log_sigma2)
+        threshold = nn.density_threshold(model, density)
+        assert nn.sparsity(model, threshold).kept == int(density * 740)
+
+    def test_equal_weights_and_zeros(self):
+        layer = nn.VariationalLinear(6, 1, initial=0.0)
+        layer.weight.data = torch.tensor([[2.0, 1.0, -1.0, 1.0, 0.0, 0.0]])
+        found = [nn.density_threshold(layer, k / 6) for k in range(7)]
+        kept = [nn.sparsity(layer, threshold).kept for threshold in found]
+        assert kept == [0, 1, 1, 1, 4, 4, 4]
+
+    @pytest.mark.parametrize("density", [-0.1, 1.1, math.nan])
+    def test_refusals(self, density):
+        with pytest.raises(ValueError, match=r"^density must be from 0 to 1, but .* was given"):
+            nn.density_threshold(nn.VariationalLinear(2, 1), density)
+
+
+def test_means_of_noisy_weights_are_set_to_zero():
+    layer = nn.VariationalLinear(4, 1, initial=0.0)
+    layer.weight.data = torch.tensor([[1.0, 0.1, 0.5, math.exp(-1.5)]])
+    before = layer.log_sigma2.clone()
+    nn.zero_means(layer, 3.0)
+    assert (layer.weight != 0).tolist() == [[True, False, True, False]]
+    assert torch.equal(layer.log_sigma2, before)
+    layer.weight.sum().backward()
+    assert (layer.weight.grad == 1.0).all()
