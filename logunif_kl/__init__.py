@@ -1,8 +1,8 @@
 """The exact KL divergence from a Gaussian to the log-uniform prior, with its derivatives."""
 
 try:
+    import typing as _typing
     from importlib import import_module as _import_module
-    from typing import Any as _Any
 
     from . import log_alpha, special
     from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
@@ -16,6 +16,7 @@ except KeyboardInterrupt:  # Ctrl-C while NumPy is imported, which is most of th
 
 __all__ = [
     "__version__",
+    "accuracy",
     "fit_polynomial",
     "fit_sigmoid",
     "fitting",
@@ -45,8 +46,9 @@ __all__ = [
     "special",
 ]
 
-# Name -> module. These modules import SciPy or mpmath, so each is imported at its first use.
+# Name -> module, imported at its first use. Most of these modules import SciPy or mpmath.
 _LAZY = {
+    "accuracy": "accuracy",
     "fit_polynomial": "fitting",
     "fit_sigmoid": "fitting",
     "fitting": "fitting",
@@ -71,12 +73,30 @@ _LAZY = {
 _FRAMEWORKS = ("jax", "tensorflow", "torch")
 
 
-def __getattr__(name: str) -> _Any:
-    if name not in _LAZY:
-        until = f" before `import {__name__}.{name}`" if name in _FRAMEWORKS else ""
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{until}")
-    module = _import_module(f"{__name__}.{_LAZY[name]}")
-    return module if name == _LAZY[name] else getattr(module, name)
+if _typing.TYPE_CHECKING:
+    # A type checker would take any name from `__getattr__`, and know none.
+    from . import accuracy, fitting, isotropic, methods, posteriors, reference
+    from .fitting import fit_polynomial, fit_sigmoid
+    from .isotropic import (
+        kl_complex,
+        kl_complex_normal,
+        kl_vector,
+        neg_kl_complex,
+        neg_kl_complex_grad,
+        neg_kl_complex_hess,
+        neg_kl_complex_normal,
+        neg_kl_vector,
+        neg_kl_vector_grad,
+    )
+    from .posteriors import kl_posterior, neg_kl_posterior
+else:
+
+    def __getattr__(name: str) -> _typing.Any:
+        if name not in _LAZY:
+            until = f" before `import {__name__}.{name}`" if name in _FRAMEWORKS else ""
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{until}")
+        module = _import_module(f"{__name__}.{_LAZY[name]}")
+        return module if name == _LAZY[name] else getattr(module, name)
 
 
 def __dir__() -> list[str]:
