@@ -45,7 +45,8 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     ------
     ValueError
         As for `VariationalLinear`. Also if `max_norm` is given, because it would change the means
-        but not the variances, or if `sparse` is True, because the gradient of the KL is dense.
+        but not the variances, if `sparse` is True, because the gradient of the KL is dense, or for
+        ``posterior="scaled"``.
     TypeError, RuntimeError
         As for `VariationalLinear`.
 
@@ -89,6 +90,11 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
             *(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type),
             *(scale_grad_by_freq, sparse, _weight, _freeze, device, dtype),
         )
+        if options.get("posterior") == "scaled":
+            raise ValueError(
+                "posterior='scaled' was given, but an embedding has no input units to scale: pass "
+                "posterior='additive'"
+            )
         self._become_variational(**options)
 
     @classmethod

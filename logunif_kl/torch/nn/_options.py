@@ -42,7 +42,7 @@ DEFAULTS: VariationalOptions = {
 # Options that cannot be changed after the layer is made.
 FIXED = ("posterior", "sharing", "noise")
 _CHOICES = {
-    "posterior": ("additive", "multiplicative"),
+    "posterior": ("additive", "multiplicative", "scaled"),
     "sharing": ("weight", "output", "input", "layer"),
     "noise": ("independent", "correlated"),
     "estimator": ("local", "per_example", "per_batch"),
@@ -51,7 +51,7 @@ _CHOICES = {
 # The initial log sigma^2 is from Molchanov et al. (2017), section 5. The initial log alpha gives a
 # dropout rate alpha/(1 + alpha) of 5 %. With a much smaller alpha, training would take thousands of
 # steps until the noise matters, because the KL's gradient in log alpha is at most 1/2.
-_INITIAL = {"additive": -10.0, "multiplicative": -3.0}
+_INITIAL = {"additive": -10.0, "multiplicative": -3.0, "scaled": -10.0}
 
 
 def list_options(function: F) -> F:
@@ -99,7 +99,7 @@ def option(name: str, value: Any, posterior: str) -> Any:
     if name == "penalty":
         return _penalty.check(value, posterior)
     if name == "initial":
-        parameter = "log_sigma2" if posterior == "additive" else "log_alpha"
+        parameter = "log_alpha" if posterior == "multiplicative" else "log_sigma2"
         return finite(name, value, f"the initial {parameter}")
     if name == "max_log_alpha":
         if value is not None:
@@ -112,13 +112,13 @@ def check_together(
     posterior: str, sharing: str, noise: str, max_log_alpha: float | None, **_: Any
 ) -> None:
     """Raise ValueError if options that are valid one by one cannot be combined."""
-    if posterior == "additive":
+    if posterior != "multiplicative":
         given = {"sharing": sharing, "noise": noise, "max_log_alpha": max_log_alpha}
         for name, value in given.items():
             if value != DEFAULTS[name]:  # type: ignore[literal-required]
                 raise ValueError(
-                    f"{name}={value!r} was given with posterior='additive', where alpha is not a "
-                    "parameter: pass posterior='multiplicative'"
+                    f"{name}={value!r} was given with posterior={posterior!r}, where alpha is not "
+                    "a parameter: pass posterior='multiplicative'"
                 )
     if noise == "correlated" and sharing not in ("input", "layer"):
         raise ValueError(

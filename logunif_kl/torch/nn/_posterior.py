@@ -31,6 +31,21 @@ def shared_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> 
     return tuple(length if i == kept else 1 for i, length in enumerate(weight))
 
 
+# The parameters of all posteriors, other than the means of the weights.
+PARAMETERS = ("log_sigma2", "log_alpha", "scale", "scale_log_sigma2")
+
+
+def shapes(
+    posterior: str, sharing: str, weight: Sequence[int], units: dict[str, int]
+) -> dict[str, tuple[int, ...]]:
+    """Return the parameters of a posterior, other than the means, with their shapes."""
+    if posterior == "scaled":
+        scales = shared_shape("input", weight, units)
+        return {"log_sigma2": tuple(weight), "scale": scales, "scale_log_sigma2": scales}
+    name = "log_sigma2" if posterior == "additive" else "log_alpha"
+    return {name: shared_shape(sharing, weight, units)}
+
+
 def broadcastable(
     name: str, given: Tensor, weight: Tensor, own: Sequence[int], scales: bool
 ) -> Tensor:
@@ -60,6 +75,14 @@ def broadcastable(
 def single(x: Tensor) -> Tensor:
     """Convert half types to float32, because long sums in half types overflow or lose terms."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def alike(mean: Tensor, log_variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Convert both to one dtype: float64 if one of them is in float64, otherwise float32."""
+    mean, log_variance = single(mean), single(log_variance)
+    if mean.dtype != log_variance.dtype:
+        return mean.double(), log_variance.double()
+    return mean, log_variance
 
 
 def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
