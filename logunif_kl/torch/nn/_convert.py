@@ -23,7 +23,7 @@ from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
 from ._models import kind_name, layers
-from ._options import DEFAULTS, VariationalOptions, checked, list_options
+from ._options import DEFAULTS, VariationalOptions, checked, list_options, without_embeddings
 
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
@@ -83,8 +83,8 @@ def to_variational(
         `prune`); if all layers have parametrizations.
     ValueError
         If there is no layer to convert, all layers are variational already, an Embedding has
-        `max_norm` or `sparse` or would be scaled (exclude it with `modules`), an option is invalid,
-        or layers that share a weight would have different alphas.
+        `max_norm` or `sparse` or would have scales or groups (exclude it with `modules`), an option
+        is invalid, or layers that share a weight would have different alphas.
 
     See Also
     --------
@@ -120,7 +120,7 @@ def to_variational(
             f"among {_NAMES} (no subclasses)"
         )
     for name in found:
-        _check_convertible(name, model.get_submodule(name), options.get("posterior"))
+        _check_convertible(name, model.get_submodule(name), options)
     _check_shared(model, found, options.get("sharing", "weight"))
     result = model if inplace else copied(model)
     shared: dict[int, Any] = {}
@@ -262,7 +262,7 @@ def _has_form(name: str, module: torch.nn.Module) -> bool:
     return type(module) in VARIATIONAL
 
 
-def _check_convertible(name: str, module: Any, posterior: Any) -> None:
+def _check_convertible(name: str, module: Any, options: VariationalOptions) -> None:
     check_parameters(name, module, ("weight",))
     if module.weight.is_complex():
         raise TypeError(
@@ -274,10 +274,11 @@ def _check_convertible(name: str, module: Any, posterior: Any) -> None:
             "type: convert the model before it is quantized"
         )
     if isinstance(module, torch.nn.Embedding):
-        if posterior == "scaled":
+        unsuited = without_embeddings(options)
+        if unsuited:
             raise ValueError(
-                f"posterior='scaled' was given for {shown_name(name)}, an Embedding, which has no "
-                "input units to scale: leave it out with modules="
+                f"{unsuited} was given, which has no form for {shown_name(name)}, an Embedding: "
+                "leave it out with modules="
             )
         for option in ("max_norm", "sparse"):
             if getattr(module, option):

@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any, Unpack
 
@@ -18,8 +19,10 @@ from ._noise import StochasticModule, normals
 from ._options import (
     DEFAULTS,
     FIXED,
+    GROUPS,
     VariationalOptions,
     check_of,
+    check_penalty,
     check_together,
     checked,
     option,
@@ -93,6 +96,8 @@ class VariationalLayer(StochasticModule):
                         f"{name} cannot be changed after the layer is made: make a new layer"
                     )
                 return
+            if name == "penalty":
+                check_penalty(self.posterior, self.sharing, value)
             if name == "max_log_alpha":
                 check_together(self.posterior, self.sharing, self.noise, value)
         if name == "weight" and self.posterior != "multiplicative":
@@ -177,15 +182,21 @@ class VariationalLayer(StochasticModule):
     def _draw(self, mean: Tensor) -> Tensor:
         return self._normals(mean.shape, mean)
 
+    @property
+    def _grouped(self) -> bool:
+        """Whether the prior is that of groups of weights, each with one variance."""
+        return self.posterior == "additive" and self.sharing in GROUPS
+
+    def _checked_log_variance(self) -> Tensor:
+        own = self._shapes(self.weight.shape)[self._log_variance_name]
+        to = "scales" if self.noise == "correlated" else "groups" if self._grouped else "weight"
+        name, given = self._log_variance_name, self._log_variance
+        found = _posterior.broadcastable(name, given, self.weight, own, to)
+        return found.expand(own) if self._grouped else found
+
     def _bounded(self) -> Tensor:
         """Return log sigma^2 or min(log alpha, `max_log_alpha`), with `weight.ndim` dimensions."""
-        found = _posterior.broadcastable(
-            self._log_variance_name,
-            self._log_variance,
-            self.weight,
-            self._shapes(self.weight.shape)[self._log_variance_name],
-            self.noise == "correlated",
-        )
+        found = self._checked_log_variance()
         if self.posterior != "multiplicative":
             return found if found.shape == self.weight.shape else found.expand_as(self.weight)
         return _posterior.bounded(found, self.max_log_alpha)
@@ -247,14 +258,18 @@ class VariationalLayer(StochasticModule):
         """Return the terms whose sum is the KL, for all rows of an embedding if `whole` is True.
 
         A term is ("normal", mu, log_sigma2, n) or ("alpha", log_alpha, n), where n weights or
-        scales share each element, or ("standard", mu, log_sigma2, 1) for weights with the prior
-        N(0, 1). Under a mask of `torch.nn.utils.prune`, the last item is a tensor that counts kept
-        weights. With the additive posterior and the exact penalty, it is 1 even then: the KL of a
-        pruned weight is 0, because its mean is 0. Half types become float32.
+        scales share each element. For weights with the prior N(0, 1) it is ("standard", mu,
+        log_sigma2, 1), and for groups of k weights ("group", log_alpha, k, 1). Under a mask of
+        `torch.nn.utils.prune`, the last item is a tensor that counts kept weights. With the
+        additive posterior and the exact penalty, it is 1 even then: the KL of a pruned weight or
+        group is 0, because its mean is 0. Half types become float32.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")
         mask = self._mask(whole)
+        if self._grouped and self.penalty == _penalty.EXACT:
+            given = _posterior.alike(self.weight, self._checked_log_variance())
+            return [("group", *_posterior.of_groups(*given), 1)]
         log_variance = _posterior.single(self._bounded())
         if self.posterior == "additive":
             kept = 1 if mask is None or self.penalty == _penalty.EXACT else mask
@@ -332,10 +347,14 @@ class VariationalLayer(StochasticModule):
         Tensor
             Of the shape of `weight`: log sigma^2 - 2 log|mu|, which is inf where mu = 0. For the
             multiplicative posterior: min(`log_alpha`, `max_log_alpha`). For the scaled posterior:
-            log alpha of the scale, the same for all weights of an input. A row at `padding_idx` has
+            log alpha of the scale, the same for all weights of an input. For groups of k weights
+            with one variance: log(k sigma^2/|mu|^2). A row at `padding_idx` has
             no noise, so log alpha is -inf there.
         """
         refresh(self)
+        if self._grouped:
+            found, size = _posterior.of_groups(self.weight, self._checked_log_variance())
+            return (found + math.log(size)).expand(self.weight.shape)
         if self.posterior == "additive":
             return self._bounded() - 2.0 * self.weight.abs().log()
         if self.posterior == "scaled":

@@ -40,7 +40,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     sharing : {"weight", "output", "input", "layer"}
         Which weights share an alpha: `log_alpha` has the shape of `weight`, ``(out_features, 1)``,
         ``(1, in_features)`` or ``(1, 1)``, respectively. The KL counts a shared alpha once for each
-        of its weights. The other posteriors have a sigma for each weight.
+        of its weights. With the additive posterior, the weights of an ``"output"`` or ``"input"``
+        share a variance, and the prior is that of groups (see Notes).
     noise : {"independent", "correlated"}
         ``"independent"``: each weight has its own noise (type B, [1]_, section 3.1).
         ``"correlated"``: all weights of an input share a scale, w_ij = s_i theta_ij with
@@ -120,6 +121,11 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     of its scale, log s_i^2 - 2 log|scale_i|, so that a threshold removes the input unit.
     `logunif_kl.torch.nn.to_sparse` removes it from the layer before, too. The authors' code uses
     thresholds from -5 to -2.8, not 3: find one by `logunif_kl.torch.nn.threshold_curve`.
+
+    With the additive posterior and ``sharing="input"`` or ``"output"``, the k weights of a unit are
+    one group w with q(w) = N(mu, sigma^2 I) and the prior C/|w|^k. The KL is exact, that of
+    `logunif_kl.neg_kl_vector` with alpha = sigma^2/|mu|^2, for k up to 10000. log alpha of all
+    weights of the group is log(k sigma^2/|mu|^2), so that a threshold means the same for every k.
 
     The options are not part of the ``state_dict``. A layer that loads it needs the same
     `max_log_alpha`, `penalty`, `noise` and `estimator`, which change what the parameters mean.

@@ -9,6 +9,7 @@ from typing import Any, TypedDict, TypeVar
 
 import torch
 
+from ..._errors import shown
 from ..._layers import finite, one_of
 from . import _penalty
 from ._arguments import check_generator
@@ -39,6 +40,8 @@ DEFAULTS: VariationalOptions = {
     "penalty": "exact",
     "generator": None,
 }
+# The values of `sharing` with which groups of weights share a variance, if it is not alpha.
+GROUPS = ("output", "input")
 # Options that cannot be changed after the layer is made.
 FIXED = ("posterior", "sharing", "noise")
 _CHOICES = {
@@ -89,6 +92,7 @@ def checked(options: VariationalOptions) -> dict[str, Any]:
         given["initial"] = _INITIAL[posterior]
     for name in ("initial", "generator", "penalty"):
         found[name] = option(name, given[name], posterior)
+    check_penalty(posterior, found["sharing"], found["penalty"])
     return found
 
 
@@ -114,6 +118,8 @@ def check_together(
     """Raise ValueError if options that are valid one by one cannot be combined."""
     if posterior != "multiplicative":
         given = {"sharing": sharing, "noise": noise, "max_log_alpha": max_log_alpha}
+        if posterior == "additive" and sharing in GROUPS:
+            del given["sharing"]
         for name, value in given.items():
             if value != DEFAULTS[name]:  # type: ignore[literal-required]
                 raise ValueError(
@@ -125,6 +131,27 @@ def check_together(
             f"noise='correlated' scales the inputs, but sharing={sharing!r} was given: pass "
             "sharing='input' or sharing='layer'"
         )
+
+
+def check_penalty(posterior: str, sharing: str, penalty: Any) -> None:
+    """Raise ValueError if a penalty of single weights is given for groups of weights."""
+    grouped = posterior == "additive" and sharing in GROUPS
+    if grouped and penalty != _penalty.EXACT and not isinstance(penalty, _penalty.NormalPrior):
+        raise ValueError(
+            f"penalty={shown(penalty)} approximates the KL of single weights, but "
+            f"sharing={sharing!r} with posterior='additive' makes groups: pass 'exact' or a "
+            "NormalPrior"
+        )
+
+
+def without_embeddings(options: VariationalOptions) -> str | None:
+    """Return the option that gives units scales or variances of their own, or None."""
+    posterior, sharing = options.get("posterior", "additive"), options.get("sharing")
+    if posterior == "scaled":
+        return "posterior='scaled'"
+    if posterior == "additive" and sharing in GROUPS:
+        return f"sharing={sharing!r} with posterior='additive'"
+    return None
 
 
 def check_of(of: Any, noise: str) -> None:

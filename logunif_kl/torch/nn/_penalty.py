@@ -20,13 +20,15 @@ from ..._errors import real_number, shown
 from .._api import neg_kl, neg_kl_normal
 from .._foreach import total as exact_total
 from .._internals import called_by_compiler
+from ..isotropic import neg_kl_vector
 
 Tensor = torch.Tensor
 
 EXACT = "exact"
 
-# A term is ("normal", mu, log_sigma2, count), ("alpha", log_alpha, count) or, for weights with the
-# prior N(0, 1), ("standard", mu, log_sigma2, count), in float32 or float64.
+# A term is ("normal", mu, log_sigma2, count), ("alpha", log_alpha, count), with the prior N(0, 1)
+# ("standard", mu, log_sigma2, count), or for groups of k weights ("group", log_alpha, k, 1), in
+# float32 or float64.
 # The count is a number, or a tensor with a count for each element.
 Term = tuple[Any, ...]
 
@@ -145,6 +147,9 @@ def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
     sums: list[Tensor] = []
     for chosen, terms in parts:
         for kind, *tensors, count in terms:
+            if kind == "group":
+                sums.append(neg_kl_vector(*tensors, reduction="sum"))
+                continue
             penalty = chosen
             if kind == "standard":
                 penalty, kind = _STANDARD, "normal"

@@ -1,6 +1,7 @@
-"""`posterior="scaled"`: a random scale for each input unit (Louizos et al. 2017)."""
+"""Posteriors that remove units: random scales (Louizos et al. 2017), and groups of weights."""
 
 import copy
+import math
 import pickle
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from logunif_kl.torch import kl_normal, nn  # noqa: E402
+from logunif_kl.torch.isotropic import kl_vector  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     compiled,
@@ -293,8 +295,83 @@ class TestConversion:
         assert (layer.scale_log_sigma2 == -10).all()
 
     def test_embeddings_are_refused(self):
-        with pytest.raises(ValueError, match="an embedding has no input units to scale"):
+        with pytest.raises(ValueError, match="posterior='scaled' was given, which has no form"):
             nn.VariationalEmbedding(3, 2, posterior="scaled")
         model = torch.nn.Sequential(torch.nn.Embedding(3, 2), torch.nn.Linear(2, 1))
         with pytest.raises(ValueError, match="leave it out with modules="):
             nn.to_variational(model, posterior="scaled")
+
+
+def grouped(kind, sharing="input", **options):
+    return made(CASES[kind], sharing=sharing, **options)
+
+
+@pytest.mark.parametrize("sharing", ["input", "output"])
+class TestGroups:
+    @every_kind
+    def test_the_kl_is_that_of_vectors(self, kind, sharing):
+        layer = grouped(kind, sharing, dtype=torch.float64)
+        at = layer._units[sharing]
+        mu = layer.weight.movedim(at, 0).flatten(1)
+        assert layer.log_sigma2.numel() == len(mu)
+        log_alpha = layer.log_sigma2.flatten() - mu.square().sum(1).log()
+        k = mu.shape[1]
+        assert torch.allclose(layer.kl(), kl_vector(log_alpha, k).sum(), rtol=1e-13)
+        found = nn.log_alpha(layer)[""].movedim(at, 0).flatten(1)
+        assert torch.allclose(found, (log_alpha + math.log(k))[:, None].expand_as(found))
+
+    @every_kind
+    @every_estimator
+    def test_variances_of_outputs(self, kind, sharing, estimator):
+        layer = grouped(kind, sharing, estimator=estimator)
+        other = made(CASES[kind], estimator=estimator)
+        other.load_state_dict(
+            {**layer.state_dict(), "log_sigma2": layer.log_sigma2.expand_as(layer.weight)}
+        )
+        x, outputs = inputs(CASES[kind], 3), []
+        for each in (layer, other):
+            torch.manual_seed(1)
+            outputs.append(each(x))
+        assert torch.equal(*outputs)
+        (outputs[0].square().sum() + layer.kl()).backward()
+        assert all(finite(p.grad) and (p.grad != 0).all() for p in layer.parameters())
+
+    def test_removed_groups(self, sharing):
+        layer = grouped("linear", sharing, dtype=torch.float64)
+        with torch.no_grad():
+            layer.log_sigma2.flatten()[1] = 9.0
+        at = layer._units[sharing]
+        dense = nn.to_deterministic(layer, 3.0)
+        assert not dense.weight.select(at, 1).any()
+        assert (dense.weight.select(at, 0) != 0).all()
+        before = layer.kl()
+        nn.prune(layer, 3.0)
+        x = inputs(CASES["linear"], 3, dtype=torch.float64)
+        assert torch.equal(layer.eval()(x), dense(x))
+        assert layer.kl() < before
+        layer.kl().backward()
+        assert finite(layer.weight_orig.grad, layer.log_sigma2_orig.grad)
+        assert torch.equal(nn.to_deterministic(layer)(x), dense(x))
+
+    def test_state_dict_and_conversion(self, sharing):
+        layer = grouped("conv2d", sharing)
+        assert torch.equal(copy.deepcopy(layer).kl(), layer.kl())
+        plain = nn.to_deterministic(layer)
+        again = nn.to_variational(plain, sharing=sharing)
+        again.load_state_dict(layer.state_dict())
+        assert torch.equal(again.kl(), layer.kl())
+        assert f"sharing={sharing!r}" in repr(again)
+
+    def test_refused(self, sharing):
+        with pytest.raises(ValueError, match="approximates the KL of single weights"):
+            grouped("linear", sharing, penalty="molchanov")
+        layer = grouped("linear", sharing)
+        with pytest.raises(ValueError, match="approximates the KL of single weights"):
+            layer.penalty = "molchanov"
+        layer.penalty = nn.NormalPrior()
+        assert layer.kl() > 0
+        layer.log_sigma2 = torch.nn.Parameter(torch.zeros(2, 3))
+        with pytest.raises(ValueError, match="the shape of the groups"):
+            layer.kl()
+        with pytest.raises(ValueError, match="has no form for an embedding"):
+            nn.VariationalEmbedding(3, 2, sharing=sharing)
