@@ -109,10 +109,10 @@ class _VariationalConv(VariationalLayer):
         shape = (self._scales(), *ones)
         if self._batched(input) and self.estimator != "per_batch":
             shape = (input.shape[0], *shape)
-        deviation = self._root()[0].to(input.dtype)
+        mean, deviation = self._scale_moments(input.dtype)
         if len(deviation) > 1:
-            deviation = deviation.repeat(self.groups, *ones)
-        return input * (1.0 + deviation * self._normals(shape, input))
+            mean, deviation = (x.repeat(self.groups, *ones) for x in (mean, deviation))
+        return input * (mean + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
         # Do not use in_channels, which is 0 in a lazy layer whose parameters were loaded.
@@ -153,8 +153,9 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
         As for `VariationalLinear`, but `sharing` refers to channels. `log_alpha` has the shape of
         `weight`, but length 1 in each dimension along which it is shared. With groups and
-        ``sharing="input"``, channels at the same position in their groups share an alpha. With
-        correlated noise, each input channel of an example has one random scale.
+        ``sharing="input"`` or ``posterior="scaled"``, channels at the same position in their groups
+        share an alpha. With correlated noise or the scaled posterior, each input channel of an
+        example has one random scale.
 
     Raises
     ------

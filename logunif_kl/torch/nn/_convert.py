@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 import torch
+from torch.nn import Parameter
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from ..._errors import OF_COMPLEX, shown
@@ -22,7 +23,7 @@ from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
 from ._models import kind_name, layers
-from ._options import DEFAULTS, VariationalOptions, checked, list_options
+from ._options import DEFAULTS, VariationalOptions, checked, list_options, without_embeddings
 
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
@@ -82,8 +83,8 @@ def to_variational(
         `prune`); if all layers have parametrizations.
     ValueError
         If there is no layer to convert, all layers are variational already, an Embedding has
-        `max_norm` or `sparse` (exclude it with `modules`), an option is invalid, or layers that
-        share a weight would have different alphas.
+        `max_norm` or `sparse` or would have scales or groups (exclude it with `modules`), an option
+        is invalid, or layers that share a weight would have different alphas.
 
     See Also
     --------
@@ -119,7 +120,7 @@ def to_variational(
             f"among {_NAMES} (no subclasses)"
         )
     for name in found:
-        _check_convertible(name, model.get_submodule(name))
+        _check_convertible(name, model.get_submodule(name), options)
     _check_shared(model, found, options.get("sharing", "weight"))
     result = model if inplace else copied(model)
     shared: dict[int, Any] = {}
@@ -127,8 +128,8 @@ def to_variational(
         module: Any = result.get_submodule(name)
         module.__class__ = VARIATIONAL[type(module)]
         module._become_variational(**options)
-        first = shared.setdefault(id(module.weight), module._log_variance)
-        module._parameters[module._log_variance_name] = first
+        own = {each: module._parameters[each] for each in module._shapes(module.weight.shape)}
+        module._parameters.update(shared.setdefault(id(module.weight), own))
     if modules is None:
         warn_of_left(result)
     return result
@@ -192,7 +193,7 @@ def to_deterministic(
             raise no_shape(shown_name(name), module)
         names = ["weight"] if hasattr(module, "weight") else []
         if isinstance(module, VariationalLayer):
-            names.append(module._log_variance_name)
+            names += module._shapes(module.weight.shape)
         check_parameters(name, module, [each for each in names if not masked(module, each)])
         check_known(name, module)
     result = model if inplace else copy.deepcopy(model, copies(model))
@@ -204,11 +205,15 @@ def to_deterministic(
 
 def _make_plain(module: Any, threshold: float | None) -> None:
     if isinstance(module, VariationalLayer):
-        if threshold is not None:
-            with torch.no_grad():
+        with torch.no_grad():
+            if module.posterior == "scaled":
+                # A new parameter, because another layer may use this one with other scales.
+                module.weight = Parameter(module._means(), module.weight.requires_grad)
+            if threshold is not None:
                 pruned = module.log_alpha_of_weights() > threshold
                 module.weight.masked_fill_(pruned, 0.0)
-        del module._parameters[module._log_variance_name]
+        for name in module._shapes(module.weight.shape):
+            del module._parameters[name]
     module.__class__ = PLAIN[type(module)]
     for name in (*DEFAULTS, "_sampling", "p"):
         module.__dict__.pop(name, None)
@@ -257,7 +262,7 @@ def _has_form(name: str, module: torch.nn.Module) -> bool:
     return type(module) in VARIATIONAL
 
 
-def _check_convertible(name: str, module: Any) -> None:
+def _check_convertible(name: str, module: Any, options: VariationalOptions) -> None:
     check_parameters(name, module, ("weight",))
     if module.weight.is_complex():
         raise TypeError(
@@ -269,6 +274,12 @@ def _check_convertible(name: str, module: Any) -> None:
             "type: convert the model before it is quantized"
         )
     if isinstance(module, torch.nn.Embedding):
+        unsuited = without_embeddings(options)
+        if unsuited:
+            raise ValueError(
+                f"{unsuited} was given, which has no form for {shown_name(name)}, an Embedding: "
+                "leave it out with modules="
+            )
         for option in ("max_norm", "sparse"):
             if getattr(module, option):
                 raise ValueError(

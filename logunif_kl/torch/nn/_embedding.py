@@ -15,7 +15,7 @@ from ._arguments import check_dtype
 from ._layer import VariationalLayer
 from ._local import clamped
 from ._noise import settled
-from ._options import VariationalOptions, list_options
+from ._options import VariationalOptions, list_options, without_embeddings
 
 Tensor = torch.Tensor
 
@@ -45,7 +45,8 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     ------
     ValueError
         As for `VariationalLinear`. Also if `max_norm` is given, because it would change the means
-        but not the variances, or if `sparse` is True, because the gradient of the KL is dense.
+        but not the variances, if `sparse` is True, because the gradient of the KL is dense, or for
+        ``posterior="scaled"`` and for groups with the additive posterior.
     TypeError, RuntimeError
         As for `VariationalLinear`.
 
@@ -89,6 +90,12 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
             *(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type),
             *(scale_grad_by_freq, sparse, _weight, _freeze, device, dtype),
         )
+        unsuited = without_embeddings(options)
+        if unsuited:
+            raise ValueError(
+                f"{unsuited} was given, which has no form for an embedding: pass "
+                "posterior='multiplicative'"
+            )
         self._become_variational(**options)
 
     @classmethod

@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any, Unpack
 
@@ -18,8 +19,10 @@ from ._noise import StochasticModule, normals
 from ._options import (
     DEFAULTS,
     FIXED,
+    GROUPS,
     VariationalOptions,
     check_of,
+    check_penalty,
     check_together,
     checked,
     option,
@@ -39,6 +42,8 @@ class VariationalLayer(StochasticModule):
         The means of the weights.
     log_sigma2 or log_alpha : Parameter
         The logarithms of the variances sigma^2, or of alpha = sigma^2/mean^2.
+    scale, scale_log_sigma2 : Parameter
+        With ``posterior="scaled"``: the means of the scales, and the logarithms of their variances.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
         The options, as for `VariationalLinear`. `posterior`, `sharing` and `noise` are fixed. You
         may assign the others, which are then checked as in the constructor.
@@ -53,6 +58,8 @@ class VariationalLayer(StochasticModule):
     _units = {"output": 0, "input": 1}  # noqa: RUF012
     weight: Tensor
     bias: Tensor | None
+    scale: Tensor
+    scale_log_sigma2: Tensor
     posterior: str = "additive"
     sharing: str
     noise: str
@@ -75,7 +82,7 @@ class VariationalLayer(StochasticModule):
         # __setattr__ would refuse to change the fixed options.
         self.__dict__.update(checked(options))
         # The __init__ of a lazy layer has already made a parameter for the default options.
-        for name in ("log_sigma2", "log_alpha"):
+        for name in _posterior.PARAMETERS:
             self._parameters.pop(name, None)
         self._make_log_variance()
 
@@ -89,32 +96,36 @@ class VariationalLayer(StochasticModule):
                         f"{name} cannot be changed after the layer is made: make a new layer"
                     )
                 return
+            if name == "penalty":
+                check_penalty(self.posterior, self.sharing, value)
             if name == "max_log_alpha":
                 check_together(self.posterior, self.sharing, self.noise, value)
-        if name == "weight" and self.posterior == "additive":
+        if name == "weight" and self.posterior != "multiplicative":
             _refuse_fusion(self, sys._getframe(1))
         super().__setattr__(name, value)
 
     @property
     def _log_variance_name(self) -> str:
-        return "log_sigma2" if self.posterior == "additive" else "log_alpha"
+        return "log_alpha" if self.posterior == "multiplicative" else "log_sigma2"
 
     @property
     def _log_variance(self) -> Tensor:
         """Return the second parameter: log sigma^2 or log alpha."""
         return getattr(self, self._log_variance_name)
 
-    def _log_variance_shape(self) -> tuple[int, ...]:
-        return _posterior.shared_shape(self.sharing, self.weight.shape, self._units)
+    def _shapes(self, weight: Any) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the parameters of the posterior other than `weight` and `bias`."""
+        return _posterior.shapes(self.posterior, self.sharing, weight, self._units)
 
     def _make_log_variance(self) -> None:
-        empty = self.weight.new_empty(self._log_variance_shape())
-        self.register_parameter(self._log_variance_name, Parameter(empty))
+        for name, shape in self._shapes(self.weight.shape).items():
+            self.register_parameter(name, Parameter(self.weight.new_empty(shape)))
         self._reset_log_variance()
 
     def _reset_log_variance(self) -> None:
         with torch.no_grad():
-            self._log_variance.fill_(self.initial)
+            for name in self._shapes(self.weight.shape):
+                self._parameters[name].fill_(1.0 if name == "scale" else self.initial)  # type: ignore[union-attr]
 
     def reset_parameters(self) -> None:
         """Set the means and the bias as torch does, and log sigma^2 or log alpha to `initial`."""
@@ -131,9 +142,13 @@ class VariationalLayer(StochasticModule):
         check_input(input)
         self._check_shape(input)
         if not self._draws:
+            if self.posterior == "scaled":
+                return self._product(self._padded(input), self._means(), self.bias)
             return super().forward(input)  # type: ignore[misc]
         if self.noise == "correlated":
             return super().forward(self._scaled(input))  # type: ignore[misc]
+        if self.posterior == "scaled":
+            input = self._scaled(input)
         padded = self._padded(input)
         if self.estimator == "local":
             return sample_output(
@@ -149,6 +164,11 @@ class VariationalLayer(StochasticModule):
                 "moments need independent weights, but the layer has noise='correlated': make it "
                 "with noise='independent'"
             )
+        if self.posterior == "scaled":
+            raise ValueError(
+                "moments need independent weights, but the layer has posterior='scaled': make it "
+                "with posterior='additive'"
+            )
         variances, log = self._variances()
         if log:
             variances = exponential(variances)
@@ -162,16 +182,22 @@ class VariationalLayer(StochasticModule):
     def _draw(self, mean: Tensor) -> Tensor:
         return self._normals(mean.shape, mean)
 
+    @property
+    def _grouped(self) -> bool:
+        """Whether the prior is that of groups of weights, each with one variance."""
+        return self.posterior == "additive" and self.sharing in GROUPS
+
+    def _checked_log_variance(self) -> Tensor:
+        own = self._shapes(self.weight.shape)[self._log_variance_name]
+        to = "scales" if self.noise == "correlated" else "groups" if self._grouped else "weight"
+        name, given = self._log_variance_name, self._log_variance
+        found = _posterior.broadcastable(name, given, self.weight, own, to)
+        return found.expand(own) if self._grouped else found
+
     def _bounded(self) -> Tensor:
         """Return log sigma^2 or min(log alpha, `max_log_alpha`), with `weight.ndim` dimensions."""
-        found = _posterior.broadcastable(
-            self._log_variance_name,
-            self._log_variance,
-            self.weight,
-            self._log_variance_shape(),
-            self.noise == "correlated",
-        )
-        if self.posterior == "additive":
+        found = self._checked_log_variance()
+        if self.posterior != "multiplicative":
             return found if found.shape == self.weight.shape else found.expand_as(self.weight)
         return _posterior.bounded(found, self.max_log_alpha)
 
@@ -185,7 +211,19 @@ class VariationalLayer(StochasticModule):
 
     def _deviations(self) -> Tensor:
         deviations = self._root()
-        return deviations if self.posterior == "additive" else self.weight * deviations
+        return self.weight * deviations if self.posterior == "multiplicative" else deviations
+
+    def _means(self) -> Tensor:
+        """Return the means of the weights: `weight`, times the means of the scales."""
+        return self.weight * self.scale if self.posterior == "scaled" else self.weight
+
+    def _scale_moments(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Return the means and the standard deviations of the scales, one for each input unit."""
+        if self.posterior == "scaled":
+            deviation = (0.5 * clamped(self.scale_log_sigma2)).exp()
+            return self.scale[0].to(dtype), deviation[0].to(dtype)
+        deviation = self._root()[0].to(dtype)
+        return torch.ones_like(deviation), deviation
 
     def _weights(self, shape: Any) -> Tensor:
         """Draw samples of the weights; `shape` ends with the shape of the weights."""
@@ -199,9 +237,9 @@ class VariationalLayer(StochasticModule):
 
     def _variances(self) -> tuple[Tensor, bool]:
         """Return the variances of the weights and False, or their logarithms and True."""
-        if self.posterior == "additive":
-            return self._typed(), True
-        return _posterior.multiplied(self.weight, self._typed()), False
+        if self.posterior == "multiplicative":
+            return _posterior.multiplied(self.weight, self._typed()), False
+        return self._typed(), True
 
     # Each subclass defines the methods below that it needs, with these arguments and results.
     _check_shape: Any  # (input): raise if the shape of the input does not fit
@@ -219,21 +257,33 @@ class VariationalLayer(StochasticModule):
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
         """Return the terms whose sum is the KL, for all rows of an embedding if `whole` is True.
 
-        A term is ("normal", mu, log_sigma2, 1) or ("alpha", log_alpha, n), where n weights or
-        scales share each element. Under a mask of `torch.nn.utils.prune`, the last item is a tensor
-        that counts kept weights. With the exact penalty, a "normal" term ends with 1 even then: the
-        KL of a pruned weight is 0, because its mean is 0. Half types become float32.
+        A term is ("normal", mu, log_sigma2, n) or ("alpha", log_alpha, n), where n weights or
+        scales share each element. For weights with the prior N(0, 1) it is ("standard", mu,
+        log_sigma2, 1), and for groups of k weights ("group", log_alpha, k, 1). Under a mask of
+        `torch.nn.utils.prune`, the last item is a tensor that counts kept weights. With the
+        additive posterior and the exact penalty, it is 1 even then: the KL of a pruned weight or
+        group is 0, because its mean is 0. Half types become float32.
         """
         if self.weight.is_complex():
             raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")
         mask = self._mask(whole)
+        if self._grouped and self.penalty == _penalty.EXACT:
+            given = _posterior.alike(self.weight, self._checked_log_variance())
+            return [("group", *_posterior.of_groups(*given), 1)]
         log_variance = _posterior.single(self._bounded())
         if self.posterior == "additive":
             kept = 1 if mask is None or self.penalty == _penalty.EXACT else mask
-            mean = _posterior.single(self.weight)
-            if mean.dtype != log_variance.dtype:
-                mean, log_variance = mean.double(), log_variance.double()
-            return [("normal", mean, log_variance, kept)]
+            return [("normal", *_posterior.alike(self.weight, log_variance), kept)]
+        if self.posterior == "scaled":
+            scales = self._scales()
+            of_scales: Any = scales // max(self.scale.numel(), 1)
+            if mask is not None:
+                of_scales = _posterior.kept(mask, self._units, scales)
+            of_weights = _posterior.alike(self.weight, log_variance)
+            return [
+                ("normal", *_posterior.alike(self.scale, self.scale_log_sigma2), of_scales),
+                ("standard", *of_weights, 1 if mask is None else mask),
+            ]
         scales = self._scales() if self.noise == "correlated" else None
         if mask is not None:
             kept = _posterior.kept(mask, self._units, scales).sum_to_size(log_variance.shape)
@@ -296,12 +346,20 @@ class VariationalLayer(StochasticModule):
         -------
         Tensor
             Of the shape of `weight`: log sigma^2 - 2 log|mu|, which is inf where mu = 0. For the
-            multiplicative posterior: min(`log_alpha`, `max_log_alpha`). A row at `padding_idx` has
+            multiplicative posterior: min(`log_alpha`, `max_log_alpha`). For the scaled posterior:
+            log alpha of the scale, the same for all weights of an input. For groups of k weights
+            with one variance: log(k sigma^2/|mu|^2). A row at `padding_idx` has
             no noise, so log alpha is -inf there.
         """
         refresh(self)
+        if self._grouped:
+            found, size = _posterior.of_groups(self.weight, self._checked_log_variance())
+            return (found + math.log(size)).expand(self.weight.shape)
         if self.posterior == "additive":
             return self._bounded() - 2.0 * self.weight.abs().log()
+        if self.posterior == "scaled":
+            found = self.scale_log_sigma2 - 2.0 * self.scale.abs().log()
+            return found.expand(self.weight.shape)
         return self._bounded().expand(self.weight.shape)
 
     def extra_repr(self) -> str:

@@ -15,7 +15,6 @@ from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._layer import VariationalLayer
 from ._linear import VariationalLinear
 from ._options import VariationalOptions, list_options
-from ._posterior import shared_shape
 
 Tensor = torch.Tensor
 
@@ -26,8 +25,9 @@ class _Lazy(VariationalLayer):
     """A layer whose `log_sigma2` or `log_alpha` has no shape before the first batch."""
 
     def _make_log_variance(self) -> None:
-        lazy = _uninitialized(device=self.weight.device, dtype=self.weight.dtype)
-        self.register_parameter(self._log_variance_name, lazy)
+        for name in self._shapes(()):
+            lazy = _uninitialized(device=self.weight.device, dtype=self.weight.dtype)
+            self.register_parameter(name, lazy)
 
     def reset_parameters(self) -> None:
         """Initialise the parameters if their shapes are known."""
@@ -36,10 +36,11 @@ class _Lazy(VariationalLayer):
 
     def initialize_parameters(self, input: Tensor) -> None:
         """Infer the parameters' shapes from an input, and initialise the parameters."""
-        if is_lazy(self._log_variance):
-            shape = shared_shape(self.sharing, self._weight_shape(input), self._units)
-            with torch.no_grad():
-                self._log_variance.materialize(shape)  # type: ignore[operator]
+        for name, shape in self._shapes(self._weight_shape(input)).items():
+            parameter: Any = self._parameters[name]
+            if is_lazy(parameter):
+                with torch.no_grad():
+                    parameter.materialize(shape)
         super().initialize_parameters(input)  # type: ignore[misc]
 
     def _weight_shape(self, input: Tensor) -> tuple[int, ...]:

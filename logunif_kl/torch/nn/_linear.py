@@ -33,13 +33,15 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     ----------
     in_features, out_features, bias, device, dtype
         As for `torch.nn.Linear`.
-    posterior : {"additive", "multiplicative"}
+    posterior : {"additive", "multiplicative", "scaled"}
         Selects the parameter that sets the variances: `log_sigma2` ([2]_), or
         `log_alpha` with alpha = sigma^2/theta^2, a ratio of *variances* ([1]_, section 3.1).
+        ``"scaled"`` gives each input unit a scale of its own, and removes whole units (see Notes).
     sharing : {"weight", "output", "input", "layer"}
         Which weights share an alpha: `log_alpha` has the shape of `weight`, ``(out_features, 1)``,
         ``(1, in_features)`` or ``(1, 1)``, respectively. The KL counts a shared alpha once for each
-        of its weights. The additive posterior has a sigma for each weight.
+        of its weights. With the additive posterior, the weights of an ``"output"`` or ``"input"``
+        share a variance, and the prior is that of groups (see Notes).
     noise : {"independent", "correlated"}
         ``"independent"``: each weight has its own noise (type B, [1]_, section 3.1).
         ``"correlated"``: all weights of an input share a scale, w_ij = s_i theta_ij with
@@ -52,7 +54,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         expected loss, but gradients of different variance ([1]_, section 2). With correlated noise,
         ``"local"`` draws scales for each row of the input.
     initial : float, optional
-        The initial value of `log_sigma2` (-10 by default) or `log_alpha` (-3 by default).
+        The initial value of `log_sigma2` and `scale_log_sigma2` (-10 by default) or `log_alpha` (-3
+        by default).
     max_log_alpha : float, optional
         An upper bound of log alpha, for the multiplicative posterior; 0.0 gives alpha <= 1 as in
         [1]_, section 3.4. The layer uses ``min(log_alpha, max_log_alpha)``. At or above the bound,
@@ -61,8 +64,9 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         their sum increases it, log alpha stays within two optimizer steps of the bound.
     penalty : str, Fit or NormalPrior, optional
         How to compute `neg_kl`: ``"exact"`` (the default), the name of a method with a gradient in
-        `logunif_kl.methods.METHODS`, or a `logunif_kl.fitting.Fit`. A `NormalPrior` replaces the
-        log-uniform prior. ``"kingma"`` is fitted for alpha <= 1 only, and ``"lower_bound"`` holds
+        `logunif_kl.methods.METHODS`, or a `logunif_kl.fitting.Fit`. With ``posterior="scaled"``,
+        the KL of the scales is computed so. A `NormalPrior` replaces the log-uniform prior of the
+        additive posterior. ``"kingma"`` is fitted for alpha <= 1 only, and ``"lower_bound"`` holds
         for alpha <= 2.42. For larger alpha their KL falls without bound (to -inf where mu = 0), and
         training diverges: use them with the multiplicative posterior and ``max_log_alpha=0.0``.
     generator : torch.Generator, optional
@@ -78,6 +82,9 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     log_sigma2 or log_alpha : Parameter
         The parameter that sets the variances. You may assign another parameter that broadcasts to
         `weight` or, with correlated noise, to the original parameter.
+    scale, scale_log_sigma2 : Parameter
+        With ``posterior="scaled"``, of shape ``(1, in_features)``: the means of the scales, 1 at
+        first, and the logarithms of their variances. `weight` and `log_sigma2` are then those of v.
 
     Raises
     ------
@@ -101,6 +108,25 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     weights. If the input has more than two dimensions, ``"local"`` draws each row independently,
     although the rows of one example share their weights.
 
+    With ``posterior="scaled"``, a weight is the product w_ij = z_i v_ij of a scale and a weight, as
+    in BC-GNJ ([4]_, Eqs. 6 and 8)::
+
+        q(z_i) = N(scale_i, s_i^2),    q(v_ij) = N(mu_ij, sigma_ij^2)
+        p(z_i) = C/|z_i|,    p(v_ij) = N(0, 1)
+        KL = sum_i KL(q(z_i) || p(z)) + sum_ij 1/2 [mu_ij^2 + sigma_ij^2 - 1 - log sigma_ij^2]
+
+    The first term is exact; [4]_ approximates it (``penalty="molchanov"``). The mean of w_ij is
+    scale_i mu_ij. Given a sample of z_i, the estimator acts on v. As with correlated noise,
+    ``"local"`` draws scales for each row of the input. log alpha of all weights of an input is that
+    of its scale, log s_i^2 - 2 log|scale_i|, so that a threshold removes the input unit.
+    `logunif_kl.torch.nn.to_sparse` removes it from the layer before, too. The authors' code uses
+    thresholds from -5 to -2.8, not 3: find one by `logunif_kl.torch.nn.threshold_curve`.
+
+    With the additive posterior and ``sharing="input"`` or ``"output"``, the k weights of a unit are
+    one group w with q(w) = N(mu, sigma^2 I) and the prior C/|w|^k. The KL is exact, that of
+    `logunif_kl.neg_kl_vector` with alpha = sigma^2/|mu|^2, for k up to 10000. log alpha of all
+    weights of the group is log(k sigma^2/|mu|^2), so that a threshold means the same for every k.
+
     The options are not part of the ``state_dict``. A layer that loads it needs the same
     `max_log_alpha`, `penalty`, `noise` and `estimator`, which change what the parameters mean.
 
@@ -117,6 +143,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     .. [1] Kingma et al., "Variational Dropout and the Local Reparameterization Trick" (2015).
     .. [2] Molchanov, Ashukha, Vetrov, "Variational Dropout Sparsifies Deep Neural Networks" (2017).
     .. [3] Hron, Matthews, Ghahramani, "Variational Gaussian Dropout is not Bayesian" (2017).
+    .. [4] Louizos, Ullrich, Welling, "Bayesian Compression for Deep Learning" (2017); the authors'
+       code is https://github.com/KarenUllrich/Tutorial_BayesianCompressionForDL.
 
     Examples
     --------
@@ -132,6 +160,10 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     >>> loss.backward()
     >>> layer.log_sigma2.grad.shape
     torch.Size([2, 3])
+    >>> layer = nn.VariationalLinear(3, 2, posterior="scaled")
+    >>> layer.scale_log_sigma2.data[0, 1] = 5.0  # the scale of the second input is noise
+    >>> nn.to_deterministic(layer, threshold=3.0).weight[:, 1].detach()
+    tensor([0., 0.])
     """
 
     @list_options
@@ -185,8 +217,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
             shape = shape[-1:]
         elif self.estimator == "per_example" and input.ndim > 1:
             shape = (shape[0], *[1] * (input.ndim - 2), shape[-1])
-        deviation = self._root()[0].to(input.dtype)
-        return input * (1.0 + deviation * self._normals(shape, input))
+        mean, deviation = self._scale_moments(input.dtype)
+        return input * (mean + deviation * self._normals(shape, input))
 
     def _scales(self) -> int:
         # Do not use in_features, which is 0 in a lazy layer whose parameters were loaded.

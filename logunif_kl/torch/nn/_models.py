@@ -16,6 +16,8 @@ from ._options import check_of
 
 Tensor = torch.Tensor
 
+_SCALES = ("scale", "scale_log_sigma2")
+
 
 def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     """Compute -KL(q || p) of all variational layers of a model: *maximise* it (ELBO sign).
@@ -24,10 +26,11 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
 
         -KL = sum_i c_i (constant - F(u_i)),    u_i = 1/(2 alpha_i),    constant = 0 (zero_at=inf)
 
-    c_i is the number of weights, or scales of correlated noise, that share alpha_i. A module that
-    is used several times (a recurrent cell) counts once. So do layers that share `weight` and also
-    `log_sigma2` or `log_alpha`. The row at a `padding_idx` has no noise and does not count, unless
-    another layer with the same weight draws noise for it.
+    c_i is the number of weights, or scales of correlated noise, that share alpha_i. Layers with
+    ``posterior="scaled"`` have alphas of their scales, and add -KL of v (`VariationalLinear`). A
+    module that is used several times (a recurrent cell) counts once. So do layers that share
+    `weight` and also `log_sigma2` or `log_alpha`. The row at a `padding_idx` has no noise and does
+    not count, unless another layer with the same weight draws noise for it.
 
     Parameters
     ----------
@@ -216,7 +219,7 @@ def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
                 found.append((name, module, False))
                 continue
             first, other, _ = found[at]
-            if "correlated" in (module.noise, other.noise):
+            if "correlated" in (module.noise, other.noise) or module.posterior == "scaled":
                 _check_same_scales(first, other, name, module)
             if _padding(module) != _padding(other):
                 found[at] = first, other, True
@@ -231,7 +234,13 @@ def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
 def _check_same_scales(
     first: str, layer: VariationalLayer, second: str, other: VariationalLayer
 ) -> None:
-    if layer.noise != other.noise or layer._scales() != other._scales():
+    if layer.posterior == "scaled" or other.posterior == "scaled":
+        if any(getattr(layer, name, None) is not getattr(other, name, None) for name in _SCALES):
+            raise ValueError(
+                f"layers {first!r} and {second!r} share weight and log_sigma2, but not scale and "
+                "scale_log_sigma2: share these too, or do not share log_sigma2"
+            )
+    elif layer.noise != other.noise or layer._scales() != other._scales():
         raise ValueError(
             f"layers {first!r} and {second!r} share their parameters, but not the scales of "
             "correlated noise: use noise='independent'"

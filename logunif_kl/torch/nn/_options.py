@@ -9,6 +9,7 @@ from typing import Any, TypedDict, TypeVar
 
 import torch
 
+from ..._errors import shown
 from ..._layers import finite, one_of
 from . import _penalty
 from ._arguments import check_generator
@@ -39,10 +40,12 @@ DEFAULTS: VariationalOptions = {
     "penalty": "exact",
     "generator": None,
 }
+# The values of `sharing` with which groups of weights share a variance, if it is not alpha.
+GROUPS = ("output", "input")
 # Options that cannot be changed after the layer is made.
 FIXED = ("posterior", "sharing", "noise")
 _CHOICES = {
-    "posterior": ("additive", "multiplicative"),
+    "posterior": ("additive", "multiplicative", "scaled"),
     "sharing": ("weight", "output", "input", "layer"),
     "noise": ("independent", "correlated"),
     "estimator": ("local", "per_example", "per_batch"),
@@ -51,7 +54,7 @@ _CHOICES = {
 # The initial log sigma^2 is from Molchanov et al. (2017), section 5. The initial log alpha gives a
 # dropout rate alpha/(1 + alpha) of 5 %. With a much smaller alpha, training would take thousands of
 # steps until the noise matters, because the KL's gradient in log alpha is at most 1/2.
-_INITIAL = {"additive": -10.0, "multiplicative": -3.0}
+_INITIAL = {"additive": -10.0, "multiplicative": -3.0, "scaled": -10.0}
 
 
 def list_options(function: F) -> F:
@@ -89,6 +92,7 @@ def checked(options: VariationalOptions) -> dict[str, Any]:
         given["initial"] = _INITIAL[posterior]
     for name in ("initial", "generator", "penalty"):
         found[name] = option(name, given[name], posterior)
+    check_penalty(posterior, found["sharing"], found["penalty"])
     return found
 
 
@@ -99,7 +103,7 @@ def option(name: str, value: Any, posterior: str) -> Any:
     if name == "penalty":
         return _penalty.check(value, posterior)
     if name == "initial":
-        parameter = "log_sigma2" if posterior == "additive" else "log_alpha"
+        parameter = "log_alpha" if posterior == "multiplicative" else "log_sigma2"
         return finite(name, value, f"the initial {parameter}")
     if name == "max_log_alpha":
         if value is not None:
@@ -112,19 +116,42 @@ def check_together(
     posterior: str, sharing: str, noise: str, max_log_alpha: float | None, **_: Any
 ) -> None:
     """Raise ValueError if options that are valid one by one cannot be combined."""
-    if posterior == "additive":
+    if posterior != "multiplicative":
         given = {"sharing": sharing, "noise": noise, "max_log_alpha": max_log_alpha}
+        if posterior == "additive" and sharing in GROUPS:
+            del given["sharing"]
         for name, value in given.items():
             if value != DEFAULTS[name]:  # type: ignore[literal-required]
                 raise ValueError(
-                    f"{name}={value!r} was given with posterior='additive', where alpha is not a "
-                    "parameter: pass posterior='multiplicative'"
+                    f"{name}={value!r} was given with posterior={posterior!r}, where alpha is not "
+                    "a parameter: pass posterior='multiplicative'"
                 )
     if noise == "correlated" and sharing not in ("input", "layer"):
         raise ValueError(
             f"noise='correlated' scales the inputs, but sharing={sharing!r} was given: pass "
             "sharing='input' or sharing='layer'"
         )
+
+
+def check_penalty(posterior: str, sharing: str, penalty: Any) -> None:
+    """Raise ValueError if a penalty of single weights is given for groups of weights."""
+    grouped = posterior == "additive" and sharing in GROUPS
+    if grouped and penalty != _penalty.EXACT and not isinstance(penalty, _penalty.NormalPrior):
+        raise ValueError(
+            f"penalty={shown(penalty)} approximates the KL of single weights, but "
+            f"sharing={sharing!r} with posterior='additive' makes groups: pass 'exact' or a "
+            "NormalPrior"
+        )
+
+
+def without_embeddings(options: VariationalOptions) -> str | None:
+    """Return the option that gives units scales or variances of their own, or None."""
+    posterior, sharing = options.get("posterior", "additive"), options.get("sharing")
+    if posterior == "scaled":
+        return "posterior='scaled'"
+    if posterior == "additive" and sharing in GROUPS:
+        return f"sharing={sharing!r} with posterior='additive'"
+    return None
 
 
 def check_of(of: Any, noise: str) -> None:

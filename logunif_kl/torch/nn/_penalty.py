@@ -20,12 +20,15 @@ from ..._errors import real_number, shown
 from .._api import neg_kl, neg_kl_normal
 from .._foreach import total as exact_total
 from .._internals import called_by_compiler
+from ..isotropic import neg_kl_vector
 
 Tensor = torch.Tensor
 
 EXACT = "exact"
 
-# A term is ("normal", mu, log_sigma2, count) or ("alpha", log_alpha, count), in float32 or float64.
+# A term is ("normal", mu, log_sigma2, count), ("alpha", log_alpha, count), with the prior N(0, 1)
+# ("standard", mu, log_sigma2, count), or for groups of k weights ("group", log_alpha, k, 1), in
+# float32 or float64.
 # The count is a number, or a tensor with a count for each element.
 Term = tuple[Any, ...]
 
@@ -97,6 +100,9 @@ class NormalPrior:
         return -0.5 * (mu * mu / self.variance + (torch.expm1(t) - t))
 
 
+_STANDARD = NormalPrior(1.0)
+
+
 def check(penalty: Any, posterior: str) -> Any:
     """Return the penalty if layers with this posterior can use it, otherwise raise an error."""
     if isinstance(penalty, NormalPrior):
@@ -139,8 +145,14 @@ def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
     """
     groups: dict[Any, list[Any]] = {}
     sums: list[Tensor] = []
-    for penalty, terms in parts:
+    for chosen, terms in parts:
         for kind, *tensors, count in terms:
+            if kind == "group":
+                sums.append(neg_kl_vector(*tensors, reduction="sum"))
+                continue
+            penalty = chosen
+            if kind == "standard":
+                penalty, kind = _STANDARD, "normal"
             if isinstance(count, Tensor):
                 sums.append(_counted(penalty, kind, tensors, count))
             elif penalty == EXACT:

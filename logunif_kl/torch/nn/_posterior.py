@@ -6,6 +6,7 @@ The functions take tensors and options, not a layer.
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,28 +32,42 @@ def shared_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> 
     return tuple(length if i == kept else 1 for i, length in enumerate(weight))
 
 
-def broadcastable(
-    name: str, given: Tensor, weight: Tensor, own: Sequence[int], scales: bool
-) -> Tensor:
+# The parameters of all posteriors, other than the means of the weights.
+PARAMETERS = ("log_sigma2", "log_alpha", "scale", "scale_log_sigma2")
+
+
+def shapes(
+    posterior: str, sharing: str, weight: Sequence[int], units: dict[str, int]
+) -> dict[str, tuple[int, ...]]:
+    """Return the parameters of a posterior, other than the means, with their shapes."""
+    if posterior == "scaled":
+        scales = shared_shape("input", weight, units)
+        return {"log_sigma2": tuple(weight), "scale": scales, "scale_log_sigma2": scales}
+    name = "log_sigma2" if posterior == "additive" else "log_alpha"
+    return {name: shared_shape(sharing, weight, units)}
+
+
+def broadcastable(name: str, given: Tensor, weight: Tensor, own: Sequence[int], to: str) -> Tensor:
     """Return log sigma^2 or log alpha, reshaped to as many dimensions as the weight has.
 
-    `own` is the shape of the layer's original parameter. Under correlated noise (`scales`) the
-    parameter must broadcast to `own`, otherwise to the shape of the weight.
+    `own` is the shape of the layer's original parameter. The parameter must broadcast to the shape
+    of the weight if `to` is "weight", otherwise ("scales" or "groups") to `own`.
     """
     if not given.is_floating_point() or given.device != weight.device:
         raise TypeError(
             f"{name} is of {given.dtype} on {given.device}, and the weight of {weight.dtype} on "
             f"{weight.device}: assign a floating-point torch.nn.Parameter on the same device"
         )
-    shape, to = tuple(given.shape), tuple(own if scales else weight.shape)
-    if shape in (to, tuple(own)):
+    shape, wanted = tuple(given.shape), tuple(weight.shape if to == "weight" else own)
+    if shape in (wanted, tuple(own)):
         return given
-    wider = (1,) * (len(to) - len(shape)) + shape
-    if len(wider) != len(to) or any(a not in (1, b) for a, b in zip(wider, to, strict=True)):
+    wider = (1,) * (len(wanted) - len(shape)) + shape
+    if len(wider) != len(wanted) or any(
+        a not in (1, b) for a, b in zip(wider, wanted, strict=True)
+    ):
         raise ValueError(
-            f"{name} of shape {shape} does not broadcast to {to}, the shape of the "
-            f"{'scales' if scales else 'weight'}: assign a torch.nn.Parameter of shape "
-            f"{tuple(own)} to {name}"
+            f"{name} of shape {shape} does not broadcast to {wanted}, the shape of the "
+            f"{to}: assign a torch.nn.Parameter of shape {tuple(own)} to {name}"
         )
     return given.reshape(wider)
 
@@ -60,6 +75,27 @@ def broadcastable(
 def single(x: Tensor) -> Tensor:
     """Convert half types to float32, because long sums in half types overflow or lose terms."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def of_groups(weight: Tensor, log_sigma2: Tensor) -> tuple[Tensor, int]:
+    """Return log(sigma^2/|mu|^2) of each group of weights, and the number of weights in a group.
+
+    The dimensions in which `log_sigma2` has length 1 are those of a group.
+    """
+    inside = [i for i, length in enumerate(weight.shape) if log_sigma2.shape[i] != length]
+    squares = weight.square().sum(inside, keepdim=True) if inside else weight.square()
+    none = squares == 0.0
+    found = log_sigma2 - torch.where(none, 1.0, squares).log()
+    size = weight.numel() // max(log_sigma2.numel(), 1)
+    return torch.where(none, math.inf, found), size
+
+
+def alike(mean: Tensor, log_variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Convert both to one dtype: float64 if one of them is in float64, otherwise float32."""
+    mean, log_variance = single(mean), single(log_variance)
+    if mean.dtype != log_variance.dtype:
+        return mean.double(), log_variance.double()
+    return mean, log_variance
 
 
 def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:

@@ -21,10 +21,11 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     """Prune the weights with log alpha above a threshold, by `torch.nn.utils.prune`.
 
     Each variational layer gets a mask on its `weight`, by `torch.nn.utils.prune.custom_from_mask`.
-    With the additive posterior, `log_sigma2` gets a mask that sets the variance of pruned weights
-    to 0. Pruned weights are therefore 0 in evaluation and in training, have no KL, and stay 0 in
-    further training. Weights that share an alpha (``sharing="input"`` or ``"output"``, such as the
-    scales of units or channels in Louizos et al. 2017) are pruned together.
+    Unless the posterior is multiplicative, `log_sigma2` gets a mask that sets the variance of
+    pruned weights to 0. Pruned weights are therefore 0 in evaluation and in training, have no KL,
+    and stay 0 in further training. Weights that share an alpha are pruned together: those of
+    ``sharing="input"`` or ``"output"``, and of an input with ``posterior="scaled"`` (Louizos et al.
+    2017).
 
     Parameters
     ----------
@@ -62,9 +63,10 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
 
     `to_deterministic` makes the masks permanent in a plain network. `torch.nn.utils.prune.remove`
     makes them permanent in a variational layer, for inference only: ``remove(layer, "weight")``
-    and, with the additive posterior, ``remove(layer, "log_sigma2")``. Pruned weights then have mean
-    0 and log sigma^2 = -1e4. If training changes such a mean, the KL grows by thousands of nats.
-    For ``"kingma"``, ``"lower_bound"``, `Fit` and `NormalPrior`, these weights can count in the KL.
+    and, unless the posterior is multiplicative, ``remove(layer, "log_sigma2")``. Pruned weights
+    then have mean 0 and log sigma^2 = -1e4. If training changes such a mean, the KL grows by
+    thousands of nats. For ``"kingma"``, ``"lower_bound"``, `Fit`, `NormalPrior` and
+    ``posterior="scaled"``, these weights can count in the KL.
 
     References
     ----------
@@ -91,8 +93,10 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
         with torch.no_grad():
             mask = kept_weights(layer, threshold)
         torch_prune.custom_from_mask(layer, "weight", mask)
-        if layer.posterior == "additive":
-            _silence(layer, mask)
+        if layer.posterior != "multiplicative":
+            shape = layer.log_sigma2.shape
+            # A group with one variance is silent if all its weights are pruned.
+            _silence(layer, mask if mask.shape == shape else mask.float().sum_to_size(shape) > 0)
     return model
 
 

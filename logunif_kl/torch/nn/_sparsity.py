@@ -277,10 +277,15 @@ def is_weighted(module: torch.nn.Module) -> bool:
 
 def kept_weights(module: Any, threshold: float) -> Tensor:
     """Return a mask of the weights that are not 0 and whose log alpha is not above a threshold."""
-    kept = module.weight != 0
+    kept = means(module) != 0
     if isinstance(module, VariationalLayer):
         kept &= ~(module.log_alpha_of_weights() > threshold)
     return kept
+
+
+def means(module: Any) -> Tensor:
+    """Return the weights with which a layer computes in evaluation mode."""
+    return module._means() if isinstance(module, VariationalLayer) else module.weight
 
 
 def with_kept(

@@ -16,7 +16,7 @@ from ._convert import check_known, plain_kind
 from ._dead_units import drop_units as dropped
 from ._hooks import copies
 from ._sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
-from ._sparsity import weighted, with_kept
+from ._sparsity import means, weighted, with_kept
 
 Tensor = torch.Tensor
 
@@ -260,12 +260,12 @@ def _rebuilt(
 ) -> torch.nn.Module:
     """Copy a model, with the layers that `make` makes of each layer's kept weights and its bias."""
     weights: dict[torch.nn.Module, tuple[Tensor, Tensor | None]] = {}
-    for name, module, weight, kept in with_kept(weighted(model), threshold):
+    for name, module, _, kept in with_kept(weighted(model), threshold):
         if getattr(module, "max_norm", None) is not None:
             continue  # With max_norm, each look-up changes rows of this table.
         check_parameters(name, module)
         check_known(name, module)
-        weights[module] = weight.masked_fill(~kept, 0.0), getattr(module, "bias", None)
+        weights[module] = means(module).masked_fill(~kept, 0.0), getattr(module, "bias", None)
     if drop_units:
         dropped(model, weights)
     made = {id(module): make(module, weight, bias) for module, (weight, bias) in weights.items()}

@@ -141,7 +141,7 @@ MAKE = {
 
 
 OPTION_ERRORS = {
-    "posterior": ("adaptive", "posterior must be 'additive' or 'multiplicative', but 'adaptive' "),
+    "posterior": ("adaptive", "posterior must be 'additive', 'multiplicative' or 'scaled', but "),
     "posteriour": ("additive", "there is no option 'posteriour': pass one of posterior, sharing, "),
     "dtype": (torch.int64, "dtype must be a real floating type, but torch.int64 was given: pass "),
     "bias": ("no", "bias must be True or False, but 'no' was given: pass one"),

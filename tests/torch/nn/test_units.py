@@ -1,0 +1,377 @@
+"""Posteriors that remove units: random scales (Louizos et al. 2017), and groups of weights."""
+
+import copy
+import math
+import pickle
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from logunif_kl.torch import kl_normal, nn  # noqa: E402
+from logunif_kl.torch.isotropic import kl_vector  # noqa: E402
+from tests.torch.nn.cases import (  # noqa: E402
+    CASES,
+    compiled,
+    every_estimator,
+    filled,
+    finite,
+    generator,
+    inputs,
+    made,
+)
+
+LAYERS = ("linear", "conv1d", "conv2d", "conv3d")
+every_kind = pytest.mark.parametrize("kind", LAYERS)
+
+
+def scaled(kind, **options):
+    """A layer whose parameters are all different, with scales around 1."""
+    layer = made(CASES[kind], posterior="scaled", **options)
+    scale, log_sigma2 = layer.scale.detach(), layer.scale_log_sigma2.detach()
+    return filled(layer, scale=1.0 + 0.5 * scale, scale_log_sigma2=log_sigma2 - 2.0)
+
+
+def plain(kind, layer, weight):
+    """torch's layer with this weight."""
+    found = CASES[kind].twin(*CASES[kind].arguments, **CASES[kind].options).to(weight.dtype)
+    with torch.no_grad():
+        found.weight.copy_(weight)
+        if layer.bias is not None:
+            found.bias.copy_(layer.bias)
+    return found
+
+
+def network(threes=(1, 2)):
+    """A convolutional network in which these channels and units have a log alpha above 3."""
+    torch.manual_seed(0)
+    options = {"posterior": "scaled", "initial": -4.0}
+    model = torch.nn.Sequential(
+        nn.VariationalConv2d(1, 4, 3, **options),
+        torch.nn.ReLU(),
+        nn.VariationalConv2d(4, 3, 3, **options),
+        torch.nn.Flatten(),
+        nn.VariationalLinear(12, 5, **options),
+        torch.nn.Tanh(),
+        nn.VariationalLinear(5, 2, **options),
+    )
+    with torch.no_grad():
+        for layer in model[2], model[6]:
+            layer.scale_log_sigma2[0, list(threes)] = 4.0
+    return model
+
+
+class TestOutputs:
+    @every_kind
+    @every_estimator
+    def test_moments_of_outputs_are_those_of_sampled_weights(self, kind, estimator):
+        torch.manual_seed(0)
+        layer = scaled(kind, estimator=estimator)
+        x = inputs(CASES[kind])
+        draws, n = generator(3), 4000
+        outputs, per_group, *kernel = layer.weight.shape
+        groups = getattr(layer, "groups", 1)
+        root = (0.5 * layer.scale_log_sigma2).exp()
+        z = torch.randn((n, groups, per_group), generator=draws).repeat_interleave(
+            outputs // groups, 1
+        )
+        z = layer.scale + root * z.view(n, outputs, per_group, *[1] * len(kernel))
+        v = torch.randn((n, *layer.weight.shape), generator=draws)
+        weights = z * (layer.weight + (0.5 * layer.log_sigma2).exp() * v)
+        with torch.no_grad():
+            expected = layer._product_each(
+                layer._padded(x.expand(n, *x.shape[1:])), weights.detach()
+            )
+            if estimator == "per_batch":
+                found = torch.cat([layer(x) for _ in range(n)])
+            else:
+                found = layer(x.expand(n, *x.shape[1:]))
+        error = 6 * expected.std(0) / n**0.5
+        assert ((found.mean(0) - expected.mean(0)).abs() <= error + 1e-6).all()
+        assert torch.allclose(found.var(0), expected.var(0), rtol=0.2, atol=1e-6)
+
+    def test_outputs_of_an_example_share_a_scale(self):
+        # Without noise of v, both outputs are the same multiple of their weights.
+        layer = nn.VariationalLinear(1, 2, bias=False, posterior="scaled")
+        filled(layer, weight=torch.tensor([[1.0], [3.0]]), log_sigma2=-80.0, scale_log_sigma2=0.0)
+        found = layer(torch.ones(50, 1)).detach()
+        assert torch.allclose(found[:, 1], 3 * found[:, 0])
+        assert found[:, 0].unique().numel() == 50
+
+    @every_kind
+    def test_the_mean_in_eval_mode(self, kind):
+        layer = scaled(kind).eval()
+        x = inputs(CASES[kind], 3)
+        assert torch.equal(layer(x), plain(kind, layer, layer.weight * layer.scale)(x))
+
+    @every_kind
+    @every_estimator
+    def test_gradients(self, kind, estimator):
+        layer = scaled(kind, estimator=estimator)
+        (layer(inputs(CASES[kind], 3)).square().sum() + layer.kl()).backward()
+        for parameter in layer.parameters():
+            assert finite(parameter.grad)
+            assert (parameter.grad != 0).all()
+
+    def test_gradients_of_zero_inputs_are_finite(self):
+        layer = scaled("linear")
+        layer(torch.zeros(2, 3)).sum().backward()
+        assert finite(*(p.grad for p in layer.parameters()))
+
+    def test_gradients_with_the_noise_held(self):
+        layer = scaled("linear", dtype=torch.float64, generator=generator())
+        names, start = [n for n, _ in layer.named_parameters()], layer.generator.get_state()
+        x = inputs(CASES["linear"], 2, dtype=torch.float64)
+
+        def output(*parameters):
+            layer.generator.set_state(start)
+            return torch.func.functional_call(layer, dict(zip(names, parameters, strict=True)), x)
+
+        assert torch.autograd.gradcheck(output, tuple(layer.parameters()))
+
+    def test_compiled(self):
+        layer = scaled("linear")
+        x = inputs(CASES["linear"], 2)
+        assert compiled(layer)(x).shape == (2, 2)
+        assert torch.allclose(compiled(lambda: nn.kl(layer))(), nn.kl(layer))
+
+    def test_moments_are_refused(self):
+        with pytest.raises(ValueError, match="but the layer has posterior='scaled'"):
+            nn.VBP(torch.nn.Sequential(scaled("linear")))(torch.ones(1, 3))
+
+
+class TestKl:
+    @every_kind
+    def test_it_is_that_of_the_scales_and_of_v(self, kind):
+        layer = scaled(kind, dtype=torch.float64)
+        groups = getattr(layer, "groups", 1)
+        of_scales = groups * kl_normal(layer.scale, layer.scale_log_sigma2).sum()
+        mu, variance = layer.weight, layer.log_sigma2.exp()
+        of_weights = 0.5 * (mu**2 + variance - 1 - layer.log_sigma2).sum()
+        assert torch.allclose(layer.kl(), of_scales + of_weights, rtol=1e-14)
+        assert torch.equal(nn.kl(layer), layer.kl())
+        assert torch.equal(nn.named_kl(torch.nn.Sequential(layer))["0"], layer.kl())
+
+    def test_the_penalty_is_that_of_the_scales(self):
+        layer = scaled("linear", dtype=torch.float64)
+        exact = layer.kl()
+        layer.penalty = "molchanov"
+        assert 1e-6 < (layer.kl() - exact).abs() < 3 * 9.4e-3
+
+    def test_half_types_are_summed_in_float32(self):
+        layer = scaled("linear", dtype=torch.bfloat16)
+        assert layer.kl().dtype == torch.float32
+        assert layer(torch.ones(2, 3, dtype=torch.bfloat16)).dtype == torch.bfloat16
+
+    def test_removed_units_do_not_count(self):
+        layer = scaled("linear", dtype=torch.float64)
+        filled(layer, scale_log_sigma2=torch.tensor([[9.0, -1.0, -1.0]]))
+        nn.prune(layer, 3.0)
+        kept = nn.VariationalLinear(2, 2, posterior="scaled", dtype=torch.float64)
+        filled(
+            kept,
+            weight=layer.weight[:, 1:],
+            log_sigma2=layer.log_sigma2[:, 1:],
+            scale=layer.scale[:, 1:],
+            scale_log_sigma2=layer.scale_log_sigma2[:, 1:],
+        )
+        assert torch.allclose(layer.kl(), kept.kl(), rtol=1e-14)
+        layer.kl().backward()
+        assert (layer.scale.grad[0, 0], layer.weight_orig.grad[:, 0].abs().sum()) == (0, 0)
+
+    def test_layers_with_the_same_parameters_count_once(self):
+        first, second = scaled("linear"), scaled("linear")
+        second.weight, second.log_sigma2 = first.weight, first.log_sigma2
+        with pytest.raises(ValueError, match="but not scale and scale_log_sigma2"):
+            nn.kl(torch.nn.Sequential(first, second))
+        second.scale, second.scale_log_sigma2 = first.scale, first.scale_log_sigma2
+        model = torch.nn.ModuleList([first, second])
+        assert torch.equal(nn.kl(model), first.kl())
+        nn.to_deterministic(model, inplace=True)
+        assert torch.equal(first.weight, second.weight)
+
+
+class TestRemovedUnits:
+    def test_log_alpha_is_that_of_the_scale(self):
+        layer = scaled("conv1d")
+        expected = layer.scale_log_sigma2 - 2 * layer.scale.abs().log()
+        assert torch.equal(nn.log_alpha(layer)[""], expected.expand_as(layer.weight))
+
+    def test_sparsity_counts_the_weights_of_units(self):
+        found = nn.sparsity(network())
+        assert [each.kept for each in found.layers.values()] == [36, 3 * 2 * 9, 60, 2 * 3]
+
+    def test_every_form_computes_the_same_function(self):
+        model, x = network().eval(), torch.randn(6, 1, 6, 6, generator=generator())
+        dense = nn.to_deterministic(model, 3.0)
+        compact = nn.to_sparse(model, 3.0)
+        assert [compact[i].weight.shape for i in (0, 2, 4, 6)] == [
+            (2, 1, 3, 3),
+            (3, 2, 3, 3),
+            (3, 12),
+            (2, 3),
+        ]
+        assert torch.allclose(compact(x), dense(x), atol=1e-6)
+        assert torch.equal(nn.prune(model, 3.0)(x), dense(x))
+        assert torch.equal(nn.to_deterministic(model)(x), dense(x))
+        model.train()
+        removed = copy.deepcopy(model.state_dict())
+        torch.manual_seed(1)
+        before = model(x)
+        with torch.no_grad():
+            model[6].scale[0, 1] = 50.0  # of a removed unit
+        torch.manual_seed(1)
+        assert torch.equal(model(x), before)
+        assert removed.keys() == model.state_dict().keys()
+
+    def test_a_scale_of_zero_removes_its_unit(self):
+        layer = filled(scaled("linear"), scale=torch.tensor([[0.0, 1.0, 1.0]]))
+        assert nn.sparsity(layer, float("inf")).kept == 4
+
+    def test_training_on_digits_removes_units(self):
+        datasets = pytest.importorskip("sklearn.datasets")
+        torch.manual_seed(0)
+        x, y = (torch.as_tensor(each) for each in datasets.load_digits(return_X_y=True))
+        x = x.float() / 16
+        model = torch.nn.Sequential(
+            nn.VariationalLinear(64, 100, posterior="scaled"),
+            torch.nn.ReLU(),
+            nn.VariationalLinear(100, 10, posterior="scaled"),
+        )
+        elbo = nn.ELBO(model, nn.categorical_log_likelihood, dataset_size=1297)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        for _ in range(40):
+            for batch in torch.randperm(1297).split(100):
+                optimizer.zero_grad()
+                elbo(x[batch], y[batch]).loss.backward()
+                optimizer.step()
+        compact = nn.to_sparse(model, 0.0, max_density=0.0)
+        assert compact[0].out_features < 60
+        assert ((compact(x[1297:]).argmax(1)) != y[1297:]).float().mean() < 0.12
+
+
+class TestConversion:
+    def test_to_variational_and_back(self):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 2), torch.nn.ReLU()).eval()
+        x = torch.randn(2, 2, 4, 4)
+        made = nn.to_variational(model, posterior="scaled")
+        assert (made[0].scale == 1).all()
+        assert (made[0].scale_log_sigma2 == -10).all()
+        assert torch.equal(made(x), model(x))
+        back = nn.to_deterministic(made)
+        assert type(back[0]) is torch.nn.Conv2d
+        assert torch.equal(back(x), model(x))
+        assert back.state_dict().keys() == model.state_dict().keys()
+
+    def test_tied_layers_stay_tied(self):
+        first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+        second.weight = first.weight
+        made = nn.to_variational(torch.nn.Sequential(first, second), posterior="scaled")
+        names = ("weight", "log_sigma2", "scale", "scale_log_sigma2")
+        assert all(getattr(made[0], name) is getattr(made[1], name) for name in names)
+
+    def test_state_dict_copies_and_pickles(self):
+        layer = scaled("conv2d")
+        other = nn.VariationalConv2d(
+            *CASES["conv2d"].arguments, **CASES["conv2d"].options, posterior="scaled"
+        )
+        other.load_state_dict(layer.state_dict())
+        for each in (other, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+            assert torch.equal(each.kl(), layer.kl())
+
+    @pytest.mark.filterwarnings("ignore:Lazy")
+    def test_lazy(self):
+        layer = nn.LazyVariationalConv2d(4, 3, groups=2, posterior="scaled")
+        layer(torch.ones(1, 4, 5, 5))
+        assert layer.scale.shape == layer.scale_log_sigma2.shape == (1, 2, 1, 1)
+        assert (layer.scale == 1).all()
+        assert layer.kl() > 0
+
+    def test_reset_parameters(self):
+        layer = scaled("linear")
+        layer.reset_parameters()
+        assert (layer.scale == 1).all()
+        assert (layer.scale_log_sigma2 == -10).all()
+
+    def test_embeddings_are_refused(self):
+        with pytest.raises(ValueError, match="posterior='scaled' was given, which has no form"):
+            nn.VariationalEmbedding(3, 2, posterior="scaled")
+        model = torch.nn.Sequential(torch.nn.Embedding(3, 2), torch.nn.Linear(2, 1))
+        with pytest.raises(ValueError, match="leave it out with modules="):
+            nn.to_variational(model, posterior="scaled")
+
+
+def grouped(kind, sharing="input", **options):
+    return made(CASES[kind], sharing=sharing, **options)
+
+
+@pytest.mark.parametrize("sharing", ["input", "output"])
+class TestGroups:
+    @every_kind
+    def test_the_kl_is_that_of_vectors(self, kind, sharing):
+        layer = grouped(kind, sharing, dtype=torch.float64)
+        at = layer._units[sharing]
+        mu = layer.weight.movedim(at, 0).flatten(1)
+        assert layer.log_sigma2.numel() == len(mu)
+        log_alpha = layer.log_sigma2.flatten() - mu.square().sum(1).log()
+        k = mu.shape[1]
+        assert torch.allclose(layer.kl(), kl_vector(log_alpha, k).sum(), rtol=1e-13)
+        found = nn.log_alpha(layer)[""].movedim(at, 0).flatten(1)
+        assert torch.allclose(found, (log_alpha + math.log(k))[:, None].expand_as(found))
+
+    @every_kind
+    @every_estimator
+    def test_variances_of_outputs(self, kind, sharing, estimator):
+        layer = grouped(kind, sharing, estimator=estimator)
+        other = made(CASES[kind], estimator=estimator)
+        other.load_state_dict(
+            {**layer.state_dict(), "log_sigma2": layer.log_sigma2.expand_as(layer.weight)}
+        )
+        x, outputs = inputs(CASES[kind], 3), []
+        for each in (layer, other):
+            torch.manual_seed(1)
+            outputs.append(each(x))
+        assert torch.equal(*outputs)
+        (outputs[0].square().sum() + layer.kl()).backward()
+        assert all(finite(p.grad) and (p.grad != 0).all() for p in layer.parameters())
+
+    def test_removed_groups(self, sharing):
+        layer = grouped("linear", sharing, dtype=torch.float64)
+        with torch.no_grad():
+            layer.log_sigma2.flatten()[1] = 9.0
+        at = layer._units[sharing]
+        dense = nn.to_deterministic(layer, 3.0)
+        assert not dense.weight.select(at, 1).any()
+        assert (dense.weight.select(at, 0) != 0).all()
+        before = layer.kl()
+        nn.prune(layer, 3.0)
+        x = inputs(CASES["linear"], 3, dtype=torch.float64)
+        assert torch.equal(layer.eval()(x), dense(x))
+        assert layer.kl() < before
+        layer.kl().backward()
+        assert finite(layer.weight_orig.grad, layer.log_sigma2_orig.grad)
+        assert torch.equal(nn.to_deterministic(layer)(x), dense(x))
+
+    def test_state_dict_and_conversion(self, sharing):
+        layer = grouped("conv2d", sharing)
+        assert torch.equal(copy.deepcopy(layer).kl(), layer.kl())
+        plain = nn.to_deterministic(layer)
+        again = nn.to_variational(plain, sharing=sharing)
+        again.load_state_dict(layer.state_dict())
+        assert torch.equal(again.kl(), layer.kl())
+        assert f"sharing={sharing!r}" in repr(again)
+
+    def test_refused(self, sharing):
+        with pytest.raises(ValueError, match="approximates the KL of single weights"):
+            grouped("linear", sharing, penalty="molchanov")
+        layer = grouped("linear", sharing)
+        with pytest.raises(ValueError, match="approximates the KL of single weights"):
+            layer.penalty = "molchanov"
+        layer.penalty = nn.NormalPrior()
+        assert layer.kl() > 0
+        layer.log_sigma2 = torch.nn.Parameter(torch.zeros(2, 3))
+        with pytest.raises(ValueError, match="the shape of the groups"):
+            layer.kl()
+        with pytest.raises(ValueError, match="has no form for an embedding"):
+            nn.VariationalEmbedding(3, 2, sharing=sharing)
