@@ -151,8 +151,8 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Return groups of parameters for an optimizer, with weight decay for all but the variances.
 
-    Weight decay would pull `log_sigma2` or `log_alpha` of the variational layers to 0, that is the
-    variance to 1. These parameters get a group without weight decay.
+    Weight decay would pull `log_sigma2`, `log_alpha` and `scale_log_sigma2` of the variational
+    layers to 0, that is a variance or alpha to 1. They get a group without weight decay.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def parameter_groups(
         for module in check_module(model).modules()
         if isinstance(module, VariationalLayer)
         for name, parameter in module.named_parameters(recurse=False)
-        if name.removesuffix("_orig") == module._log_variance_name
+        if name.removesuffix("_orig") in ("log_sigma2", "log_alpha", "scale_log_sigma2")
     }
     groups: list[dict[str, Any]] = [
         {"params": [], "weight_decay": decay, **options},

@@ -422,16 +422,20 @@ def test_of_what_is_there():
     assert nn.kl(layer, of="weights") == nn.kl(layer)
 
 
-@pytest.mark.parametrize("posterior", ["additive", "multiplicative"])
+@pytest.mark.parametrize("posterior", ["additive", "multiplicative", "scaled"])
 def test_parameter_groups(posterior):
     layer = nn.VariationalLinear(3, 2, posterior=posterior)
     frozen = torch.nn.Linear(2, 1).requires_grad_(False)
     model = torch.nn.Sequential(layer, torch.nn.LayerNorm(2), layer, frozen)
     nn.prune(layer)
     decayed, others = nn.parameter_groups(model, 0.1, lr=2.0)
-    second = layer.log_sigma2_orig if posterior == "additive" else layer.log_alpha
-    assert [p is second for p in others["params"]] == [True]
-    assert len(decayed["params"]) == 4
+    own = {
+        "additive": ["log_sigma2_orig"],
+        "multiplicative": ["log_alpha"],
+        "scaled": ["log_sigma2_orig", "scale_log_sigma2"],
+    }[posterior]
+    assert {id(p) for p in others["params"]} == {id(getattr(layer, name)) for name in own}
+    assert len(decayed["params"]) == (5 if posterior == "scaled" else 4)
     assert (decayed["weight_decay"], others["weight_decay"], others["lr"]) == (0.1, 0.0, 2.0)
     with pytest.raises(TypeError, match=r"^weight_decay must be one real number"):
         nn.parameter_groups(model, None)
