@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from .._errors import real_number, shown
+from .._layers import log_beta
 from ._distribution import Standardised, standardised
 
 
@@ -99,7 +100,7 @@ def correction(prior: Any) -> Callable[[float], float]:
         )
     if df == math.inf:
         return partial(_of_normal, scale)
-    head = -_log_beta(0.5 * df)
+    head = -log_beta(0.5 * df)
     unit = math.log(scale) + 0.5 * math.log(df)
 
     def log_density(w: float) -> float:
@@ -115,18 +116,3 @@ def correction(prior: Any) -> Callable[[float], float]:
 def _of_normal(scale: float, w: float) -> float:
     x = abs(w) / scale
     return math.log(x) - 0.5 * (math.log(2.0 * math.pi) + x * x) if x else -math.inf
-
-
-def _log_beta(a: float) -> float:
-    """Return log B(a, 1/2), of which SciPy's betaln gives only seven digits at a = 1e6.
-
-    For a >= 20, log Gamma(a + 1/2) - log Gamma(a) is expanded in 1/a, by DLMF 5.11.8 with h = 1/2
-    and h = 0. The first omitted term is below 1e-14.
-    """
-    if a < 20.0:
-        return math.lgamma(0.5) + math.lgamma(a) - math.lgamma(a + 0.5)
-    t = 1.0 / a
-    series = 0.0
-    for c in (-31.0 / 18432.0, 17.0 / 14336.0, -1.0 / 640.0, 1.0 / 192.0, -1.0 / 8.0):
-        series = c + t * t * series
-    return 0.5 * math.log(math.pi) - (0.5 * math.log(a) + t * series)

@@ -57,7 +57,7 @@ Examples
 (4, 3)
 """
 
-from ..._layers import Sparsity, ThresholdCurve
+from ..._layers import Prior, Sparsity, ThresholdCurve
 from ._conv import conv
 from ._dense import dense
 from ._elbo import Bound, elbo, linear_warm_up
@@ -68,6 +68,7 @@ from ._likelihoods import (
     normal_log_likelihood,
 )
 from ._posterior import Dropout, Normal
+from ._priors import NormalPrior, ScaleMixturePrior, StudentTPrior
 from ._sparsity import log_alpha, prune, sparsity, threshold_curve
 from ._trees import kl, named_kl, neg_kl
 
@@ -75,7 +76,11 @@ __all__ = [
     "Bound",
     "Dropout",
     "Normal",
+    "NormalPrior",
+    "Prior",
+    "ScaleMixturePrior",
     "Sparsity",
+    "StudentTPrior",
     "ThresholdCurve",
     "bernoulli_log_likelihood",
     "categorical_log_likelihood",

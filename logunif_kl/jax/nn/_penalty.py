@@ -1,4 +1,4 @@
-"""Compute -KL exactly, by a published approximation, or by a fit that the user made.
+"""Compute -KL exactly, by a published approximation, by a fit, or from another prior.
 
 Each approximation has its own gradient function, because automatic differentiation of its value
 would overflow where the gradient function does not.
@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._errors import shown, type_name
+from ..._errors import shown
+from ..._layers import is_prior, refused, returned
 from .. import neg_kl, neg_kl_normal
 
 Array = Any
@@ -29,6 +30,8 @@ def of_alpha(penalty: Any) -> Function:
     """Return -KL as a function of log alpha."""
     if _is_exact(penalty):
         return neg_kl
+    if _is_other_prior(penalty):
+        raise ValueError(f"penalty={shown(penalty)} was given with a Dropout posterior: use Normal")
     value, slope = _parts(penalty)
     return partial(_approximate, value, slope)
 
@@ -37,12 +40,20 @@ def of_normal(penalty: Any) -> Callable[[Array, Array], Array]:
     """Return -KL as a function of mu and log sigma^2."""
     if _is_exact(penalty):
         return neg_kl_normal
+    if _is_other_prior(penalty):
+        return lambda mu, log_sigma2: returned(penalty, mu, penalty.neg_kl(mu, log_sigma2))
     value, slope = _parts(penalty)
     return partial(_approximate_normal, value, slope)
 
 
 def _is_exact(penalty: Any) -> bool:
     return isinstance(penalty, str) and penalty == "exact"
+
+
+def _is_other_prior(penalty: Any) -> bool:
+    from ...fitting import Fit
+
+    return is_prior(penalty) and not isinstance(penalty, Fit)
 
 
 def _parts(penalty: Any) -> tuple[Function, Function]:
@@ -53,10 +64,7 @@ def _parts(penalty: Any) -> tuple[Function, Function]:
 
     if isinstance(penalty, Fit):
         return _of_fit(penalty)
-    raise TypeError(
-        f"penalty must be 'exact', a method's name or a Fit, but {type_name(penalty)} was given: "
-        "pass 'exact'"
-    )
+    raise refused(penalty, "'exact'")
 
 
 @lru_cache(maxsize=64)

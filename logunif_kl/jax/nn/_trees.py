@@ -13,6 +13,7 @@ from ..._layers import SILENT, one_of
 from ._noise import widened
 from ._penalty import of_alpha, of_normal
 from ._posterior import Dropout, Normal, correlated, input_units
+from ._priors import ScaleMixturePrior
 
 Array = Any
 
@@ -33,9 +34,10 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     of : {"weights", "scales"}, optional
         Which KL to return. The default is the KL of the weights for independent noise, and that of
         the scales s_i for correlated noise (Kingma et al. 2015, section 3.3).
-    penalty : str or Fit, optional
+    penalty : str, Fit or Prior, optional
         ``"exact"``, the name of a method in `logunif_kl.methods.METHODS` that has a gradient, or a
-        `logunif_kl.fitting.Fit`. Approximations use ``zero_at=inf``.
+        `logunif_kl.fitting.Fit`. Approximations use ``zero_at=inf``. A `Prior`, such as a
+        `StudentTPrior`, replaces the log-uniform prior; all posteriors must then be `Normal`.
 
     Returns
     -------
@@ -45,9 +47,10 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     Raises
     ------
     ValueError
-        If there is no posterior in the tree, if `penalty` is unknown or has no gradient, if the
-        shapes of a posterior do not agree, or if `of` does not fit the noise. With
-        correlated noise the KL of the weights is infinite (Hron et al. 2017, section 3).
+        If there is no posterior in the tree, if `penalty` is unknown, has no gradient or does not
+        return -KL of each weight, if the shapes of a posterior do not agree, or if `of` does not
+        fit the noise. With correlated noise the KL of the weights is infinite (Hron et al. 2017,
+        section 3).
     TypeError
         If the parameters of a posterior, or `penalty`, have a wrong type.
 
@@ -71,7 +74,7 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     >>> print(f"{nn.neg_kl(params, penalty='molchanov'):.4f}")
     -3.8812
     """
-    return jnp.sum(jnp.stack([_neg_kl(node, of, penalty) for _, node in posteriors(tree)]))
+    return jnp.sum(jnp.stack([value for _, value in _each(tree, of, penalty)]))
 
 
 def kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
@@ -120,7 +123,16 @@ def named_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> dic
     ...     print(name, value.round(4))
     layers.0.weight 4.2669
     """
-    return {name: -_neg_kl(node, of, penalty) for name, node in posteriors(tree)}
+    return {name: -value for name, value in _each(tree, of, penalty)}
+
+
+def _each(tree: Any, of: str | None, penalty: Any) -> list[tuple[str, Array]]:
+    """Return the path and -KL of each posterior. Each has samples of its own from a mixture."""
+    found = []
+    for i, (name, node) in enumerate(posteriors(tree)):
+        own = penalty._of_posterior(i) if isinstance(penalty, ScaleMixturePrior) else penalty
+        found.append((name, _neg_kl(node, of, own)))
+    return found
 
 
 def posteriors(tree: Any) -> list[tuple[str, Normal | Dropout]]:

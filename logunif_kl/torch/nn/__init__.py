@@ -23,7 +23,7 @@ Sequential(
 )
 """
 
-from ..._layers import Sparsity, ThresholdCurve
+from ..._layers import Prior, Sparsity, ThresholdCurve
 from ._checkpoint import checkpoint_contexts
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._conversion import Conversion, conversion
@@ -51,9 +51,9 @@ from ._likelihoods import (
 from ._linear import VariationalLinear
 from ._models import kl, named_kl, neg_kl, parameter_groups
 from ._moments import Moments
-from ._penalty import NormalPrior
 from ._predict import predict
 from ._prediction import Prediction
+from ._priors import NormalPrior, ScaleMixturePrior, StudentTPrior
 from ._prune import prune, zero_means
 from ._sampling import sampling
 from ._schedules import cosine_warm_up, cyclical_warm_up, linear_warm_up
@@ -76,11 +76,14 @@ __all__ = [
     "Moments",
     "NormalPrior",
     "Prediction",
+    "Prior",
+    "ScaleMixturePrior",
     "SparseConv",
     "SparseEmbedding",
     "SparseLayer",
     "SparseLinear",
     "Sparsity",
+    "StudentTPrior",
     "ThresholdCurve",
     "VariationalConv1d",
     "VariationalConv2d",

@@ -62,13 +62,14 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         a gradient passes only if a descent step would decrease log alpha. The gradients of the
         likelihood and of `neg_kl` are tested separately: if one of them decreases log alpha, but
         their sum increases it, log alpha stays within two optimizer steps of the bound.
-    penalty : str, Fit or NormalPrior, optional
+    penalty : str, Fit or Prior, optional
         How to compute `neg_kl`: ``"exact"`` (the default), the name of a method with a gradient in
         `logunif_kl.methods.METHODS`, or a `logunif_kl.fitting.Fit`. With ``posterior="scaled"``,
-        the KL of the scales is computed so. A `NormalPrior` replaces the log-uniform prior of the
-        additive posterior. ``"kingma"`` is fitted for alpha <= 1 only, and ``"lower_bound"`` holds
-        for alpha <= 2.42. For larger alpha their KL falls without bound (to -inf where mu = 0), and
-        training diverges: use them with the multiplicative posterior and ``max_log_alpha=0.0``.
+        the KL of the scales is computed so. A `Prior`, such as a `StudentTPrior`, replaces the
+        log-uniform prior of the additive posterior. ``"kingma"`` is fitted for alpha <= 1 only, and
+        ``"lower_bound"`` holds for alpha <= 2.42. For larger alpha their KL falls without bound (to
+        -inf where mu = 0), and training diverges: use them with the multiplicative posterior and
+        ``max_log_alpha=0.0``.
     generator : torch.Generator, optional
         Draws all noise of the layer, in place of torch's global generator. It is not part of the
         ``state_dict``. A copy or a pickle of the layer has its own generator in the same state. For

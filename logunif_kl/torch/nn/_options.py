@@ -135,12 +135,14 @@ def check_together(
 
 def check_penalty(posterior: str, sharing: str, penalty: Any) -> None:
     """Raise ValueError if a penalty of single weights is given for groups of weights."""
-    grouped = posterior == "additive" and sharing in GROUPS
-    if grouped and penalty != _penalty.EXACT and not isinstance(penalty, _penalty.NormalPrior):
+    if posterior != "additive" or sharing not in GROUPS or penalty == _penalty.EXACT:
+        return
+    from ...fitting import Fit
+
+    if isinstance(penalty, (str, Fit)):
         raise ValueError(
             f"penalty={shown(penalty)} approximates the KL of single weights, but "
-            f"sharing={sharing!r} with posterior='additive' makes groups: pass 'exact' or a "
-            "NormalPrior"
+            f"sharing={sharing!r} with posterior='additive' makes groups: pass 'exact' or a prior"
         )
 
 

@@ -1,7 +1,7 @@
-"""The penalty of a layer: exact -KL, a published approximation, a fit, or a normal prior.
+"""The penalty of a layer: exact -KL, a published approximation, a fit, or another prior.
 
 Closed forms use torch's operations. NumPy computes the numerical methods of `logunif_kl.methods`.
-All penalties except the normal prior have the additive constant of ``zero_at=inf``.
+All penalties except other priors have the additive constant of ``zero_at=inf``.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch.autograd import Function
 
-from ..._errors import real_number, shown
+from ..._errors import shown
+from ..._layers import is_prior, refused, returned
 from .._api import neg_kl, neg_kl_normal
 from .._foreach import total as exact_total
 from .._internals import called_by_compiler
 from ..isotropic import neg_kl_vector
+from ._priors import NormalPrior
 
 Tensor = torch.Tensor
 
 EXACT = "exact"
+_STANDARD = NormalPrior(1.0)
 
 # A term is ("normal", mu, log_sigma2, count), ("alpha", log_alpha, count), with the prior N(0, 1)
 # ("standard", mu, log_sigma2, count), or for groups of k weights ("group", log_alpha, k, 1), in
@@ -33,85 +35,8 @@ EXACT = "exact"
 Term = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class NormalPrior:
-    """The prior N(0, variance) of each weight, as the `penalty` of a layer.
-
-    With t = log sigma^2 - log variance, the KL of a weight N(mu, sigma^2) is::
-
-        KL(q || p) = 1/2 [mu^2/variance + e^t - 1 - t]
-
-    It is zero where mu = 0 and sigma^2 is the variance of the prior. A layer with this prior must
-    have ``posterior="additive"``.
-
-    Parameters
-    ----------
-    variance : float
-        Positive and finite.
-
-    Raises
-    ------
-    TypeError
-        If `variance` is not a real number.
-    ValueError
-        If `variance` is not positive or not finite.
-
-    See Also
-    --------
-    VariationalLinear : takes the prior as its argument `penalty`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(2, 1, initial=0.0, penalty=nn.NormalPrior(1.0))
-    >>> torch.nn.init.constant_(layer.weight, 0.5)
-    Parameter containing:
-    tensor([[0.5000, 0.5000]], requires_grad=True)
-    >>> nn.kl(layer).item()  # 2 weights, each with 0.5^2/2
-    0.25
-    """
-
-    variance: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the variance."""
-        value = real_number("variance", self.variance)
-        if not 0.0 < value < math.inf:
-            raise ValueError(
-                f"variance must be positive and finite, but {value} was given: pass 1.0"
-            )
-        object.__setattr__(self, "variance", value)
-
-    def neg_kl(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
-        """Compute -KL(q || p) of each weight, to be *maximised* (ELBO sign).
-
-        Parameters
-        ----------
-        mu, log_sigma2 : Tensor
-            The means of the weights, and the logarithms of their variances.
-
-        Returns
-        -------
-        Tensor
-        """
-        t = log_sigma2 - math.log(self.variance)
-        # expm1 keeps the digits of e^t - 1 - t where t is small.
-        return -0.5 * (mu * mu / self.variance + (torch.expm1(t) - t))
-
-
-_STANDARD = NormalPrior(1.0)
-
-
 def check(penalty: Any, posterior: str) -> Any:
     """Return the penalty if layers with this posterior can use it, otherwise raise an error."""
-    if isinstance(penalty, NormalPrior):
-        if posterior != "additive":
-            raise ValueError(
-                f"penalty={penalty} was given with posterior={posterior!r}: pass "
-                "posterior='additive'"
-            )
-        return penalty
     if isinstance(penalty, str) and penalty == EXACT:
         return penalty
     from ...fitting import Fit
@@ -119,15 +44,19 @@ def check(penalty: Any, posterior: str) -> Any:
 
     if isinstance(penalty, Fit):
         return penalty
+    if is_prior(penalty):
+        if posterior != "additive":
+            raise ValueError(
+                f"penalty={shown(penalty)} was given with posterior={posterior!r}: pass "
+                "posterior='additive'"
+            )
+        return penalty
     names = ", ".join(map(repr, (EXACT, *(n for n, m in METHODS.items() if m.gradient))))
     if not isinstance(penalty, str):
-        raise TypeError(
-            f"penalty must be a name, a Fit or a NormalPrior, but {shown(penalty)} was given: pass "
-            f"one of {names}"
-        )
+        raise refused(penalty, f"one of {names}")
     if penalty not in METHODS:
         raise ValueError(
-            f"there is no penalty {shown(penalty)}: pass one of {names}, a Fit or a NormalPrior"
+            f"there is no penalty {shown(penalty)}: pass one of {names}, a Fit or a prior"
         )
     if METHODS[penalty].gradient is None:
         raise ValueError(
@@ -189,9 +118,12 @@ def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor)
 
 
 def approximate(penalty: Any, kind: str, *tensors: Tensor) -> Tensor:
-    """Compute -KL of each element with a penalty that is a method, a fit or a normal prior."""
-    if isinstance(penalty, NormalPrior):
-        return penalty.neg_kl(*tensors)
+    """Compute -KL of each element with a penalty that is a method, a fit or a prior."""
+    if not isinstance(penalty, str):
+        from ...fitting import Fit
+
+        if not isinstance(penalty, Fit):
+            return returned(penalty, tensors[0], penalty.neg_kl(*tensors))
     x = tensors[0] if kind == "alpha" else _log_alpha(*tensors)
     numbers = _of_method(penalty) if isinstance(penalty, str) else _of_fit(penalty)
     if numbers is None:

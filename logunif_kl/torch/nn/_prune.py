@@ -65,7 +65,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     makes them permanent in a variational layer, for inference only: ``remove(layer, "weight")``
     and, unless the posterior is multiplicative, ``remove(layer, "log_sigma2")``. Pruned weights
     then have mean 0 and log sigma^2 = -1e4. If training changes such a mean, the KL grows by
-    thousands of nats. For ``"kingma"``, ``"lower_bound"``, `Fit`, `NormalPrior` and
+    thousands of nats. For ``"kingma"``, ``"lower_bound"``, `Fit`, `Prior` and
     ``posterior="scaled"``, these weights can count in the KL.
 
     References

@@ -26,6 +26,14 @@ OF_CHANNELS = nn.Dropout.from_mean(
 )
 LABELS = np.array([-100])
 
+
+class Returns:
+    """A prior whose method returns what a function gives."""
+
+    def __init__(self, function):
+        self.neg_kl = function
+
+
 # Calls, and indented below them what each of them raises. A `*` stands for letters.
 REFUSALS = """
 nn.threshold_curve(WEIGHT, 3.0)
@@ -76,7 +84,34 @@ nn.embedding("0", WEIGHT)
 nn.embedding(["0"], WEIGHT)
     TypeError: ids must hold real numbers, but list ['0'] was given: pass an array of them
 nn.kl(WEIGHT, penalty=1.0)
-    TypeError: penalty must be 'exact', a method's name or a Fit, but float was given: pass 'exact'
+    TypeError: penalty must be a name, a Fit or an object with neg_kl(mu, log_sigma2), but
+    1.0 was given: pass 'exact'
+nn.kl(WEIGHT, penalty=nn.NormalPrior)
+    TypeError: penalty must be a name, a Fit or an object with neg_kl(mu, log_sigma2), but
+    <class 'logunif_kl.jax.nn._priors.NormalPrior'> was given: pass 'exact'
+nn.kl(SCALES, penalty=nn.StudentTPrior())
+    ValueError: penalty=StudentTPrior(df=1.0, scale=1.0) was given with a Dropout posterior: use
+    Normal
+nn.kl(WEIGHT, penalty=nn.ScaleMixturePrior(0.5, 1.0, 0.1))
+    TypeError: key must be a key of jax.random or None, but NoneType None was given: pass
+    jax.random.key(0)
+nn.kl(WEIGHT, penalty=Returns(lambda mu, _: mu.sum()))
+    ValueError: neg_kl of Returns returned an array of shape () and float32 for weights of shape
+    (3, 2) and float32: return -KL of each weight, in the dtype of mu
+nn.kl(WEIGHT, penalty=Returns(lambda mu, _: None))
+    ValueError: neg_kl of Returns returned NoneType for weights of shape (3, 2) and float32: return
+    -KL of each weight, in the dtype of mu
+nn.StudentTPrior(0.0)
+    ValueError: df must be positive and finite, but 0.0 was given: pass 1.0
+nn.StudentTPrior(1.0, "1")
+    TypeError: scale must be one real number, but str '1' was given: pass a float
+nn.ScaleMixturePrior(1.0, 1.0, 0.1)
+    ValueError: probability must be between 0 and 1, but 1.0 was given: pass 0.5, or a NormalPrior
+    for one component
+nn.ScaleMixturePrior(0.5, 1.0, 0.1, samples=0)
+    ValueError: samples must be a positive integer, but 0 was given: pass 1 for the usual case
+nn.ScaleMixturePrior(0.5, 1.0, 0.1, key=KEY).estimate(MEAN, MEAN)
+    ValueError: samples=1 gives no standard error: pass samples=2 or more
 nn.elbo(jnp.ones(3), jnp.array(-1.0), [10])
     TypeError: dataset_size must be one real number, but list [10] was given: pass a float
 nn.elbo(jnp.ones(3), jnp.array(-1.0), 10, kl_weight="1")

@@ -52,6 +52,13 @@ class OwnTable(nn.VariationalEmbedding):
     """Another."""
 
 
+class Returns:
+    """A prior whose method returns what a function gives."""
+
+    def __init__(self, function):
+        self.neg_kl = function
+
+
 def quantized():
     found = torch.nn.Linear(1, 1)
     found.weight = torch.nn.Parameter(torch.ones(1, 1, dtype=torch.int8), requires_grad=False)

@@ -1,0 +1,195 @@
+"""Proper priors of weights, as the `penalty` of `neg_kl` and `kl`."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ... import _layers
+from ..._layers import _student
+from ._noise import check_key
+
+Array = Any
+
+
+class NormalPrior(_layers.NormalPrior):
+    """The prior N(0, variance) of each weight.
+
+    With t = log sigma^2 - log variance, the KL of a weight N(mu, sigma^2) is::
+
+        KL(q || p) = 1/2 [mu^2/variance + e^t - 1 - t]
+
+    It is zero where mu = 0 and sigma^2 is the variance of the prior. Pass it as the `penalty` of
+    `neg_kl`, `kl` or `named_kl`, for weights that are `Normal` nodes.
+
+    Parameters
+    ----------
+    variance : float
+        Positive and finite.
+
+    Raises
+    ------
+    TypeError
+        If `variance` is not a real number.
+    ValueError
+        If `variance` is not positive or not finite.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> weight = nn.Normal(jnp.full(2, 0.5), jnp.zeros(2))
+    >>> print(nn.kl(weight, penalty=nn.NormalPrior(1.0)))  # 2 weights, each with 0.5^2/2
+    0.25
+    """
+
+    def neg_kl(self, mu: Array, log_sigma2: Array) -> Array:
+        """Compute -KL(q || p) of each weight, to be *maximised* (ELBO sign)."""
+        return self._neg_kl(jnp, mu, log_sigma2)
+
+
+class StudentTPrior(_layers.StudentTPrior):
+    """Student's t prior with center 0 of each weight.
+
+    With a^2 = df scale^2, the prior is a proper density, and -KL has no constant to choose::
+
+        p(w) = (1 + w^2/a^2)^(-(df + 1)/2) / (B(df/2, 1/2) a)
+        -KL(q || p) = 1/2 log(2 pi e sigma^2) + E log p(w)
+
+    As df -> 0, -KL - log(df/2) tends to -KL from the log-uniform prior with ``log_c=0``. The
+    documentation of `logunif_kl.torch.nn.StudentTPrior` has the method and its errors, which are
+    the same here.
+
+    Parameters
+    ----------
+    df, scale : float
+        The degrees of freedom and the scale, positive and finite.
+
+    Raises
+    ------
+    TypeError
+        If `df` or `scale` is not a real number.
+    ValueError
+        If `df` or `scale` is not positive or not finite.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> weight = nn.Normal(jnp.array([0.0, 1.0]), jnp.full(2, -2.0))
+    >>> print(f"{nn.neg_kl(weight, penalty=nn.StudentTPrior(df=1.0, scale=0.1)):.3f}")
+    -3.251
+    """
+
+    def neg_kl(self, mu: Array, log_sigma2: Array) -> Array:
+        """Compute -KL(q || p) of each weight, to be *maximised* (ELBO sign)."""
+        return _of_student(self.df, self.scale, mu, log_sigma2)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _of_student(df: float, scale: float, mu: Array, log_sigma2: Array) -> Array:
+    return _student.neg_kl(jnp, mu, log_sigma2, df, scale)
+
+
+@_of_student.defjvp
+def _of_student_rule(df: float, scale: float, primals: Any, tangents: Any) -> Any:
+    mu, log_sigma2 = primals
+    d_mu, d_log_sigma2 = _student.neg_kl_slopes(jnp, mu, log_sigma2, df, scale)
+    tangent = d_mu * tangents[0] + d_log_sigma2 * tangents[1]
+    return _of_student(df, scale, mu, log_sigma2), tangent
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["key"],
+    meta_fields=["probability", "sigma1", "sigma2", "samples"],
+)
+@dataclass(frozen=True)
+class ScaleMixturePrior(_layers.ScaleMixturePrior):
+    """A scale mixture of two normal priors, by Monte Carlo.
+
+    The prior of each weight is that of Blundell et al. (2015), Eq. 7::
+
+        p(w) = probability N(w; 0, sigma1^2) + (1 - probability) N(w; 0, sigma2^2)
+
+    -KL(q || p) = 1/2 log(2 pi e sigma^2) + E log p(w), where the mean over samples
+    w = mu + sigma eps estimates the expectation without bias. Gradients pass through the samples.
+    A node of a pytree whose only leaf is `key`.
+
+    Parameters
+    ----------
+    probability : float
+        The probability of the first component, between 0 and 1.
+    sigma1, sigma2 : float
+        The standard deviations of the components, positive and finite.
+    samples : int
+        The number of samples of each weight. `estimate` needs at least 2.
+    key : key of jax.random
+        Draws the samples. Make an object with a new key in each step. `neg_kl` derives a key for
+        each posterior of a tree.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of a wrong type.
+    ValueError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    Blundell, Cornebise, Kavukcuoglu, Wierstra, "Weight Uncertainty in Neural Networks" (2015).
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> prior = nn.ScaleMixturePrior(0.5, 1.0, 0.01, samples=1000, key=jax.random.key(0))
+    >>> value, error = prior.estimate(jnp.zeros(2), jnp.full(2, -2.0))
+    >>> value.shape, bool((error < 0.05).all())
+    ((2,), True)
+    """
+
+    # Checked in use, because JAX also makes objects whose fields are not arrays.
+    key: Any = field(default=None, kw_only=True, compare=False)
+
+    def neg_kl(self, mu: Array, log_sigma2: Array) -> Array:
+        """Estimate -KL(q || p) of each weight, to be *maximised* (ELBO sign)."""
+        return self._estimates(mu, log_sigma2).mean(0)
+
+    def estimate(self, mu: Array, log_sigma2: Array) -> tuple[Array, Array]:
+        """Estimate -KL(q || p) of each weight, with the standard error of the estimate.
+
+        Parameters
+        ----------
+        mu, log_sigma2 : array
+            The means of the weights, and the logarithms of their variances.
+
+        Returns
+        -------
+        value, standard_error : array
+            The standard error of a sum over weights is the root of the sum of squares.
+
+        Raises
+        ------
+        ValueError
+            If `samples` is 1.
+        """
+        self._several()
+        found = self._estimates(mu, log_sigma2)
+        return found.mean(0), found.std(0, ddof=1) / self.samples**0.5
+
+    def _estimates(self, mu: Array, log_sigma2: Array) -> Array:
+        check_key(self.key)
+        noise = jax.random.normal(self.key, (self.samples, *mu.shape), mu.dtype)
+        return self._draws(jnp, mu, log_sigma2, noise)
+
+    def _of_posterior(self, number: int) -> ScaleMixturePrior:
+        """Return the prior with a key for the posterior of this number in a tree."""
+        check_key(self.key)
+        return replace(self, key=jax.random.fold_in(self.key, number))

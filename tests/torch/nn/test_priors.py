@@ -1,0 +1,196 @@
+"""Priors other than the log-uniform one, as penalties of layers."""
+
+import copy
+import io
+import math
+import pickle
+
+import mpmath
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import logunif_kl as lk  # noqa: E402
+from logunif_kl.torch import nn  # noqa: E402
+from tests.priors import EPS, STUDENT, normal_ratios, student, student_slopes  # noqa: E402
+from tests.torch.nn.cases import compiled, descend, filled, finite  # noqa: E402
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def mixture(samples=2, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return nn.ScaleMixturePrior(0.25, 1.0, 0.05, samples=samples, generator=generator)
+
+
+class Laplace:
+    """exp(-abs(w)/b)/(2 b), written from the documentation of `Prior` alone."""
+
+    b = 0.5
+
+    def neg_kl(self, mu, log_sigma2):
+        sigma = (0.5 * log_sigma2).exp()
+        x = mu / sigma
+        size = mu * torch.erf(x / math.sqrt(2.0))
+        size = size + sigma * math.sqrt(2.0 / math.pi) * (-0.5 * x * x).exp()
+        entropy = 0.5 * (math.log(2.0 * math.pi) + 1.0 + log_sigma2)
+        return entropy - math.log(2.0 * self.b) - size / self.b
+
+
+PRIORS = {
+    "normal": nn.NormalPrior(0.5),
+    "student": nn.StudentTPrior(2.0, 0.3),
+    "toy": Laplace(),
+    "mixture": mixture(),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+class TestStudent:
+    """Against mpmath, within the errors that the documentation declares."""
+
+    def test_values(self, dtype):
+        for mu, log_sigma2, df, scale in STUDENT:
+            given = torch.tensor([mu, log_sigma2], dtype=DTYPES[dtype])
+            exact = student(*given.tolist(), df, scale)
+            found = nn.StudentTPrior(df, scale).neg_kl(*given).item()
+            assert abs(found - exact) <= EPS[dtype] * (40.0 * (df + 1.0) + abs(exact))
+
+    def test_slopes(self, dtype):
+        for ratio, log_sigma2, df, scale in normal_ratios():
+            mu = ratio * math.exp(0.5 * log_sigma2)
+            given = torch.tensor([mu, log_sigma2], dtype=DTYPES[dtype], requires_grad=True)
+            nn.StudentTPrior(df, scale).neg_kl(*given).backward()
+            d_mu, d_log_sigma2 = student_slopes(*given.tolist(), df, scale)
+            found = given.grad.tolist()
+            assert abs(found[0] - d_mu) <= 40.0 * EPS[dtype] * abs(d_mu)
+            assert abs(found[1] - d_log_sigma2) <= 20.0 * EPS[dtype] * (df + 1.0)
+
+    def test_extremes(self, dtype):
+        """Nothing overflows where -KL is finite."""
+        kind = DTYPES[dtype]
+        most = math.log(torch.finfo(kind).max)
+        mu = torch.tensor(
+            [0.0, torch.finfo(kind).tiny, 1.0, 0.1 * torch.finfo(kind).max], dtype=kind
+        )
+        for log_sigma2 in (-1e4, -2.0 * most, 0.0, most, 2.0 * most, 1e4):
+            given = [mu.clone(), torch.full_like(mu, log_sigma2, dtype=kind)]
+            for x in given:
+                x.requires_grad_()
+            found = nn.StudentTPrior(1.0, 0.1).neg_kl(*given)
+            found.sum().backward()
+            assert finite(found, *(x.grad for x in given))
+
+
+class TestStudentInTransforms:
+    PRIOR = nn.StudentTPrior(1.5, 0.4)
+    GIVEN = torch.tensor([0.3, -1.0, 0.01]).double(), torch.tensor([-2.0, 1.0, -6.0]).double()
+
+    def test_second_derivatives(self):
+        values = [x.clone().requires_grad_() for x in self.GIVEN]
+        for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
+            assert check(self.PRIOR.neg_kl, values)
+
+    def test_forward_mode_and_vmap(self):
+        def total(mu, log_sigma2):
+            return self.PRIOR.neg_kl(mu, log_sigma2).sum()
+
+        reverse = torch.func.grad(total, (0, 1))(*self.GIVEN)
+        forward = torch.func.jacfwd(total, (0, 1))(*self.GIVEN)
+        batched = torch.vmap(torch.func.grad(total, (0, 1)))(*self.GIVEN)
+        for one, two, three in zip(reverse, forward, batched, strict=True):
+            torch.testing.assert_close(one, two, rtol=1e-14, atol=1e-16)
+            torch.testing.assert_close(one, three, rtol=1e-14, atol=1e-16)
+
+    def test_tends_to_the_log_uniform_prior(self):
+        df = 1e-16
+        found = nn.StudentTPrior(df).neg_kl(*self.GIVEN) - math.log(0.5 * df)
+        expected = lk.neg_kl_normal(*(x.numpy() for x in self.GIVEN), log_c=0.0)
+        np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
+
+
+class TestMixture:
+    def test_unbiased(self):
+        mu, log_sigma2 = torch.tensor([0.0, 0.1, -2.0]), torch.tensor([-6.0, -2.0, 1.0])
+        value, error = mixture(samples=100_000).estimate(mu.double(), log_sigma2.double())
+        for m, s2, found, deviation in zip(mu, log_sigma2, value, error, strict=True):
+
+            def log_prior(w):
+                parts = 0.25 * mpmath.npdf(w, 0, 1.0) + 0.75 * mpmath.npdf(w, 0, 0.05)
+                return mpmath.log(parts)
+
+            m, sigma = m.item(), math.exp(0.5 * s2.item())
+            mean = mpmath.quad(
+                lambda x, m=m, sigma=sigma: mpmath.npdf(x) * log_prior(m + sigma * x),
+                range(-12, 13),
+            )
+            exact = mean + 0.5 * (math.log(2.0 * math.pi) + 1.0) + math.log(sigma)
+            assert abs(found.item() - exact) < 4.0 * deviation.item() < 0.1
+
+    def test_standard_error(self):
+        """The deviation over many estimates is what one of them says."""
+        mu = torch.full((2000,), 0.1, dtype=torch.float64)
+        value, error = mixture(samples=20).estimate(mu, torch.full_like(mu, -2.0))
+        assert value.std().item() == pytest.approx(error.square().mean().sqrt().item(), rel=0.1)
+
+    def test_draws_from_its_generator_alone(self):
+        layer = nn.VariationalLinear(30, 20, initial=-2.0, penalty=mixture(seed=3))
+        before = torch.get_rng_state()
+        first = layer.kl()
+        assert first != layer.kl()
+        assert torch.get_rng_state().equal(before)
+        layer.penalty = mixture(seed=3)
+        assert first == layer.kl()
+
+
+@pytest.mark.parametrize("name", PRIORS)
+class TestLayers:
+    def layer(self, name, **options):
+        torch.manual_seed(0)
+        return nn.VariationalLinear(5, 4, initial=-2.0, penalty=PRIORS[name], **options)
+
+    def test_sums(self, name):
+        prior = PRIORS[name]
+        other = copy.deepcopy(prior)  # with the same state of its generator
+        layer = nn.VariationalLinear(5, 4, initial=-2.0, penalty=prior)
+        expected = -other.neg_kl(layer.weight, layer.log_sigma2).sum().item()
+        assert nn.kl(layer).item() == pytest.approx(expected, rel=1e-6)
+        assert list(nn.named_kl(torch.nn.Sequential(layer))) == ["0"]
+
+    def test_copies(self, name):
+        layer = self.layer(name)
+        buffer = io.BytesIO()
+        torch.save(layer, buffer)
+        buffer.seek(0)
+        copies = [copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))]
+        copies.append(torch.load(buffer, weights_only=False))
+        found = layer.kl().item()
+        assert [each.kl().item() for each in copies] == [found] * 3
+
+    def test_conversions(self, name):
+        made = nn.to_variational(torch.nn.Sequential(torch.nn.Linear(3, 2)), penalty=PRIORS[name])
+        assert made[0].penalty is PRIORS[name]
+        assert type(nn.to_deterministic(made)[0]) is torch.nn.Linear
+        assert finite(nn.kl(nn.prune(made, threshold=0.0)))
+        nn.to_sparse(made.eval(), threshold=0.0)
+
+    def test_compiled(self, name):
+        layer, twin = (self.layer(name) for _ in range(2))
+        if name == "mixture":
+            layer.penalty, twin.penalty = mixture(seed=1), mixture(seed=1)
+        found, expected = compiled(lambda: nn.kl(layer))(), nn.kl(twin)
+        found.backward()
+        expected.backward()
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=0.0)
+        for one, two in zip(layer.parameters(), twin.parameters(), strict=True):
+            if one.grad is not None:
+                torch.testing.assert_close(one.grad, two.grad, rtol=1e-5, atol=1e-7)
+
+    def test_trains(self, name):
+        """The variance of weights without data tends to that of the prior."""
+        layer = filled(self.layer(name, bias=False), weight=1.0)
+        optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
+        losses = descend(optimizer, lambda: nn.kl(layer), 200)
+        assert losses[-1] < 0.5 * losses[0]
+        assert layer.weight.abs().mean() < 0.4
