@@ -1,20 +1,27 @@
-"""Parts that the layers of all frameworks share: options, sparsity, threshold curves."""
+"""Parts that the layers of all frameworks share: options, moments, sparsity, threshold curves."""
 
+from ._moments import FORMS, LINKS, categorical_penalty, log_ndtr, product_variance, rectified
 from ._options import check_flag, count, finite, one_of
 from ._sparsity import SILENT, THRESHOLD, Sparsity, aligned, check_threshold
 from ._threshold_curve import ThresholdCurve, check_measured, check_thresholds
 
 __all__ = [
+    "FORMS",
+    "LINKS",
     "SILENT",
     "THRESHOLD",
     "Sparsity",
     "ThresholdCurve",
     "aligned",
+    "categorical_penalty",
     "check_flag",
     "check_measured",
     "check_threshold",
     "check_thresholds",
     "count",
     "finite",
+    "log_ndtr",
     "one_of",
+    "product_variance",
+    "rectified",
 ]

@@ -77,6 +77,10 @@ nn.embedding(["0"], WEIGHT)
     TypeError: ids must hold real numbers, but list ['0'] was given: pass an array of them
 nn.kl(WEIGHT, penalty=1.0)
     TypeError: penalty must be 'exact', a method's name or a Fit, but float was given: pass 'exact'
+nn.avg_pool(X, 2)
+    TypeError: window_dimensions must hold integers, but 2 was given: pass 2 integers
+nn.expected_normal_log_likelihood(X, X)
+    TypeError: output must be Moments, but jaxlib.* was given: pass Moments(x) through the layers
 nn.elbo(jnp.ones(3), jnp.array(-1.0), [10])
     TypeError: dataset_size must be one real number, but list [10] was given: pass a float
 nn.elbo(jnp.ones(3), jnp.array(-1.0), 10, kl_weight="1")
