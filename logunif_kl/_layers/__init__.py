@@ -1,5 +1,6 @@
-"""Parts that the layers of all frameworks share: options, sparsity, threshold curves."""
+"""Parts that the layers of all frameworks share: options, moments, sparsity, threshold curves."""
 
+from ._moments import FORMS, LINKS, categorical_penalty, log_ndtr, product_variance, rectified
 from ._options import check_flag, count, finite, one_of
 from ._priors import (
     NormalPrior,
@@ -15,6 +16,8 @@ from ._student import log_beta
 from ._threshold_curve import ThresholdCurve, check_measured, check_thresholds
 
 __all__ = [
+    "FORMS",
+    "LINKS",
     "SILENT",
     "THRESHOLD",
     "NormalPrior",
@@ -24,6 +27,7 @@ __all__ = [
     "StudentTPrior",
     "ThresholdCurve",
     "aligned",
+    "categorical_penalty",
     "check_flag",
     "check_measured",
     "check_threshold",
@@ -32,7 +36,10 @@ __all__ = [
     "finite",
     "is_prior",
     "log_beta",
+    "log_ndtr",
     "one_of",
+    "product_variance",
+    "rectified",
     "refused",
     "returned",
 ]

@@ -9,7 +9,13 @@ pytest.importorskip("sklearn")
 
 from logunif_kl.torch import nn  # noqa: E402
 from tests.validation.experiments import committed  # noqa: E402
-from validation.papers.haussmann2018 import learning_curves, moments, networks, thresholds  # noqa: E402
+from validation.papers.haussmann2018 import (  # noqa: E402
+    covariances,
+    learning_curves,
+    moments,
+    networks,
+    thresholds,
+)
 from validation.training.loop import seeded  # noqa: E402
 
 
@@ -28,6 +34,20 @@ class TestMoments:
             if row["ratio"] == 0.0:
                 assert row["exact_variance"] == pytest.approx(0.5 - 0.5 / math.pi, rel=1e-12)
                 assert row["exact_mean"] == pytest.approx(1 / math.sqrt(2 * math.pi), rel=1e-12)
+
+
+class TestCovariances:
+    def test_they_make_the_variance_exact_without_a_rectifier(self):
+        for row in committed("haussmann2018", "covariances")["rows"]:
+            if row["exact"]:
+                assert row["off_in_errors"] < moments.SIGMAS
+
+    def test_of_a_layer_that_is_read_twice(self):
+        """Both outputs of a convolution are w x, and so is their average."""
+        first = nn.VariationalConv1d(1, 1, 1, bias=False, initial=0.0)
+        model = torch.nn.Sequential(torch.nn.Identity(), first, torch.nn.AvgPool1d(2)).eval()
+        found = covariances.variance(model, torch.full((1, 1, 2), 3.0))
+        torch.testing.assert_close(found.flatten().detach(), torch.tensor([9.0]))
 
 
 def test_statements():

@@ -2,10 +2,10 @@
 
 `Normal` and `Dropout` are pytree nodes, each with the parameters of the posterior over one array of
 weights. `dense`, `conv` and `embedding` take such a node in place of weights, and a key for the
-noise; without a key they compute the mean. `neg_kl` and `kl` find the nodes in a tree of
-parameters. The functions work under ``jit``, ``grad``, ``vmap``, ``jax.checkpoint``, ``scan`` and
-sharding, in float16, bfloat16, float32 and float64, with any library that keeps parameters in
-pytrees.
+noise; without a key they compute the mean, and for `Moments` the moments of their outputs. `neg_kl`
+and `kl` find the nodes in a tree of parameters. The functions work under ``jit``, ``grad``,
+``vmap``, ``jax.checkpoint``, ``scan`` and sharding, in float16, bfloat16, float32 and float64, with
+any library that keeps parameters in pytrees.
 
 Notes
 -----
@@ -36,6 +36,8 @@ reads a tree::
 
 References
 ----------
+Haussmann, Hamprecht, Kandemir, "Sampling-Free Variational Inference of Bayesian Neural Networks by
+Variance Backpropagation" (2018).
 Hron, Matthews, Ghahramani, "Variational Gaussian Dropout is not Bayesian" (2017).
 Kingma, Salimans, Welling, "Variational Dropout and the Local Reparameterization Trick" (2015).
 Molchanov, Ashukha, Vetrov, "Variational Dropout Sparsifies Deep Neural Networks" (2017).
@@ -62,11 +64,17 @@ from ._conv import conv
 from ._dense import dense
 from ._elbo import Bound, elbo, linear_warm_up
 from ._embedding import embedding
+from ._expected_log_likelihood import (
+    expected_bernoulli_log_likelihood,
+    expected_categorical_log_likelihood,
+    expected_normal_log_likelihood,
+)
 from ._likelihoods import (
     bernoulli_log_likelihood,
     categorical_log_likelihood,
     normal_log_likelihood,
 )
+from ._moments import Moments, avg_pool, max_pool, relu
 from ._posterior import Dropout, Normal
 from ._priors import NormalPrior, ScaleMixturePrior, StudentTPrior
 from ._sparsity import log_alpha, prune, sparsity, threshold_curve
@@ -75,6 +83,7 @@ from ._trees import kl, named_kl, neg_kl
 __all__ = [
     "Bound",
     "Dropout",
+    "Moments",
     "Normal",
     "NormalPrior",
     "Prior",
@@ -82,19 +91,25 @@ __all__ = [
     "Sparsity",
     "StudentTPrior",
     "ThresholdCurve",
+    "avg_pool",
     "bernoulli_log_likelihood",
     "categorical_log_likelihood",
     "conv",
     "dense",
     "elbo",
     "embedding",
+    "expected_bernoulli_log_likelihood",
+    "expected_categorical_log_likelihood",
+    "expected_normal_log_likelihood",
     "kl",
     "linear_warm_up",
     "log_alpha",
+    "max_pool",
     "named_kl",
     "neg_kl",
     "normal_log_likelihood",
     "prune",
+    "relu",
     "sparsity",
     "threshold_curve",
 ]

@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import jax.numpy as jnp
@@ -85,3 +86,27 @@ def axis_of(name: str, axis: int, theta: Array) -> int:
             "pass another"
         )
     return axis % theta.ndim
+
+
+def positive_integers(
+    name: str, value: Any, length: int, of: str, or_one: bool = False
+) -> tuple[int, ...]:
+    """Return a positive integer for each of several axes, or raise TypeError or ValueError.
+
+    `or_one` allows one integer for all.
+    """
+    instead = f"pass {length} integers" + (", or one" if or_one else "")
+    try:
+        each = value if hasattr(value, "__len__") or not or_one else (value,) * length
+        given = tuple(index(number) for number in each)
+    except TypeError:
+        raise TypeError(
+            f"{name} must hold integers, but {shown(value)} was given: {instead}"
+        ) from None
+    if len(given) != length:
+        raise ValueError(f"{name}={shown(value)} was given for {length} {of}: {instead}")
+    if given and min(given) < 1:
+        raise ValueError(
+            f"{name} must be positive, but {shown(value)} was given: pass 1 for the usual case"
+        )
+    return given

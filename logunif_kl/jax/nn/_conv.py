@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..._errors import shown
 from ..._layers import count
-from ._arguments import real_array
+from ._arguments import positive_integers
 from ._layer import Product, add_bias, draw
+from ._moments import real_input
 from ._posterior import Dropout, Normal, check_posterior, check_scales
 
 Array = Any
@@ -48,8 +48,8 @@ def conv(
 
     Parameters
     ----------
-    x : array
-        The input, in the layout of `dimension_numbers`.
+    x : array or Moments
+        The input, in the layout of `dimension_numbers`. For `Moments`, see `dense`.
     weight : Normal or Dropout
         The posterior of the kernel, in the layout of `dimension_numbers`. If its noise
         is correlated, its ``input_axis`` and ``groups`` must be those of the convolution.
@@ -71,7 +71,7 @@ def conv(
 
     Returns
     -------
-    jax.Array
+    jax.Array or Moments
         Of the shape that `jax.lax.conv_general_dilated` returns, and of type `dtype`.
 
     Raises
@@ -92,7 +92,7 @@ def conv(
     (2, 28, 28, 8)
     """
     check_posterior(weight)
-    x, kernel = real_array("x", x), weight._mean()
+    x, kernel = real_input(x), weight._mean()
     spatial = kernel.ndim - 2
     if x.ndim != kernel.ndim or spatial < 1:
         raise ValueError(
@@ -110,11 +110,14 @@ def conv(
             f"{groups} outputs: change the shapes or groups"
         )
     check_scales(weight, numbers.rhs_spec[1], groups)
+    each_dimension = partial(
+        positive_integers, length=spatial, of="spatial dimensions", or_one=True
+    )
     options: dict[str, Any] = {
-        "window_strides": _each("window_strides", window_strides, spatial),
+        "window_strides": each_dimension("window_strides", window_strides),
         "padding": padding,
-        "lhs_dilation": _each("lhs_dilation", lhs_dilation, spatial),
-        "rhs_dilation": _each("rhs_dilation", rhs_dilation, spatial),
+        "lhs_dilation": each_dimension("lhs_dilation", lhs_dilation),
+        "rhs_dilation": each_dimension("rhs_dilation", rhs_dilation),
         "dimension_numbers": numbers,
         "feature_group_count": groups,
         "precision": precision,
@@ -138,25 +141,3 @@ def conv(
     product = Product(once, each, x.shape[batch], scales)
     y = draw(product, x, weight, key=key, estimator=estimator, dtype=dtype)
     return add_bias(y, bias, numbers.out_spec[1])
-
-
-def _each(name: str, value: Any, spatial: int) -> tuple[int, ...]:
-    """Return a positive integer for each spatial dimension, or raise TypeError or ValueError."""
-    try:
-        each = value if hasattr(value, "__len__") else (value,) * spatial
-        given = tuple(index(number) for number in each)
-    except TypeError:
-        raise TypeError(
-            f"{name} must hold integers, but {shown(value)} was given: pass {spatial} integers, or "
-            "one"
-        ) from None
-    if len(given) != spatial:
-        raise ValueError(
-            f"{name}={shown(value)} was given for {spatial} spatial dimensions: pass {spatial} "
-            "integers, or one"
-        )
-    if min(given) < 1:
-        raise ValueError(
-            f"{name} must be positive, but {shown(value)} was given: pass 1 for the usual case"
-        )
-    return given

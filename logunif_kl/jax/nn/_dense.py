@@ -9,8 +9,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ._arguments import real_array
 from ._layer import Product, add_bias, draw
+from ._moments import real_input
 from ._posterior import Dropout, Normal, check_posterior, check_scales
 
 Array = Any
@@ -38,8 +38,9 @@ def dense(
 
     Parameters
     ----------
-    x : array
-        Inputs, of shape (..., inputs).
+    x : array or Moments
+        Inputs, of shape (..., inputs). For `Moments` the result is the `Moments` of the outputs,
+        and `estimator` has no effect.
     weight : Normal or Dropout
         The posterior of a kernel of shape (inputs, outputs).
     bias : array, optional
@@ -58,7 +59,7 @@ def dense(
 
     Returns
     -------
-    jax.Array
+    jax.Array or Moments
         Of shape (..., outputs) and of type `dtype`. The derivatives are finite, even where the
         variance is 0.
 
@@ -68,7 +69,8 @@ def dense(
         If `weight` is not a posterior, if an array does not hold real floating-point numbers, or
         if `key` is not a key.
     ValueError
-        If shapes do not fit, if `key` holds several keys, or if `estimator` is unknown.
+        If shapes do not fit, if `key` holds several keys, or if `estimator` is unknown. For
+        `Moments`, if a key is given or the noise is correlated.
 
     Notes
     -----
@@ -93,7 +95,7 @@ def dense(
     5.0 3.0
     """
     check_posterior(weight)
-    x, kernel = real_array("x", x), weight._mean()
+    x, kernel = real_input(x), weight._mean()
     if kernel.ndim != 2:
         raise ValueError(
             f"weight of shape {kernel.shape} is not a kernel of a dense layer: pass shape "

@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -12,7 +13,8 @@ from ..._errors import type_name
 from ..._layers import one_of
 from ._arguments import real_numbers, working
 from ._layer import ESTIMATORS
-from ._noise import check_key, normals, root, widened
+from ._moments import Moments, check_moments
+from ._noise import check_key, normals, root, wide, widened
 from ._posterior import Dropout, Normal, check_posterior, check_scales, correlated
 
 Array = Any
@@ -33,8 +35,9 @@ def embedding(
 
     Parameters
     ----------
-    ids : array of int
-        The rows to look up, of any shape. As in `jax.numpy.take`, negative ids count from the end,
+    ids : array of int or Moments
+        The rows to look up, of any shape. For ``Moments(ids)`` the result is the `Moments` of the
+        rows. As in `jax.numpy.take`, negative ids count from the end,
         and ids outside the table give NaN.
     weight : Normal or Dropout
         The posterior of a table of shape (rows, columns). The rows are its input units, the columns
@@ -49,13 +52,13 @@ def embedding(
 
     Returns
     -------
-    jax.Array
+    jax.Array or Moments
         Of shape ``ids.shape + (columns,)``.
 
     Raises
     ------
     TypeError, ValueError
-        For the reasons in `dense`, and if `ids` does not hold integers.
+        For the reasons in `dense`, and if `ids` does not hold integers, or has a variance.
 
     Examples
     --------
@@ -77,6 +80,11 @@ def embedding(
             f"weight of shape {table.shape} is not a table of embeddings: pass shape "
             "(rows, columns)"
         )
+    given = ids
+    if isinstance(given, Moments):
+        if given.variance is not None:
+            raise ValueError("ids have no variance, but one was given: pass Moments(ids)")
+        ids = given.mean
     if not hasattr(ids, "dtype") and not isinstance(ids, (int, list, tuple)):
         raise TypeError(f"ids must hold integers, but {type_name(ids)} was given: pass an array")
     ids = real_numbers("ids", ids)
@@ -84,6 +92,13 @@ def embedding(
         raise TypeError(f"ids must hold integers, but {ids.dtype} was given: pass int32")
     dtype = working(table, table, dtype)
     mean = jnp.take(table, ids, axis=0)
+    if isinstance(given, Moments):
+        check_moments(key, weight)
+        return replace(
+            given,
+            mean=mean.astype(dtype),
+            variance=jnp.take(weight._variances(), ids, axis=0).astype(wide(dtype)),
+        )
     if key is None:
         return mean.astype(dtype)
     check_key(key)

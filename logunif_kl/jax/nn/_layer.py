@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 from ..._layers import one_of
 from ._arguments import in_type_of_variance, real_numbers, working
 from ._bound import finite_gradient
+from ._moments import Moments, through
 from ._noise import check_key, normals, widened, with_noise
 from ._posterior import Dropout, Normal, correlated
 
@@ -38,16 +40,18 @@ class Product(NamedTuple):
 
 def draw(
     product: Product,
-    x: Array,
+    x: Array | Moments,
     weight: Normal | Dropout,
     *,
     key: Any,
     estimator: str,
     dtype: Any,
-) -> Array:
-    """Draw an output, or return its mean if there is no key."""
+) -> Array | Moments:
+    """Draw an output. Return its mean if there is no key, and its moments for `Moments`."""
     one_of("estimator", estimator, ESTIMATORS)
     mean = weight._mean()
+    if isinstance(x, Moments):
+        return through(product.once, x, weight, key=key, dtype=working(x.mean, mean, dtype))
     dtype = working(x, mean, dtype)
     x, theta = x.astype(dtype), mean.astype(dtype)
     if key is None:
@@ -83,10 +87,12 @@ def _scaled(product: Product, x: Array, weight: Dropout, key: Array, estimator: 
     return (widened(x) * scales).astype(x.dtype)
 
 
-def add_bias(y: Array, bias: Array | None, axis: int = -1) -> Array:
+def add_bias(y: Array | Moments, bias: Array | None, axis: int = -1) -> Array | Moments:
     """Add a bias along an axis, in the type of `y`."""
     if bias is None:
         return y
+    if isinstance(y, Moments):
+        return replace(y, mean=add_bias(y.mean, bias, axis))
     # The caller may have passed a key as third argument. Raw keys are arrays of uint32.
     kind = getattr(bias, "dtype", None)
     if kind == jnp.uint32 or (kind and jnp.issubdtype(kind, jax.dtypes.prng_key)):

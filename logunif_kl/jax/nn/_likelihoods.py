@@ -50,7 +50,7 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
     given, labels = labels, real_numbers("labels", labels)
     if not jnp.issubdtype(labels.dtype, jnp.integer):
         raise TypeError(f"labels must hold integers, but {labels.dtype} was given: pass int32")
-    _check_shapes("labels", labels.shape, logits.shape[:-1])
+    check_shapes("labels", labels.shape, logits.shape[:-1])
     if logits.shape[-1] == 1:
         raise ValueError(
             f"logits of shape {logits.shape} were given, but a softmax over one class is always 1: "
@@ -60,7 +60,7 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
     _check_classes(given if isinstance(given, np.ndarray) else labels, logits.shape[-1])
     found = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
     # take_along_axis gives NaN for too large indices, but counts negative ones from the end.
-    return _by_example(jnp.where(labels[..., None] < 0, jnp.nan, found))
+    return by_example(jnp.where(labels[..., None] < 0, jnp.nan, found))
 
 
 def bernoulli_log_likelihood(logits: Any, targets: Any) -> Any:
@@ -92,9 +92,9 @@ def bernoulli_log_likelihood(logits: Any, targets: Any) -> Any:
     [-0.6931 -0.6931]
     """
     logits, targets = widened(real_array("logits", logits)), real_numbers("targets", targets)
-    _check_shapes("targets", targets.shape, logits.shape)
-    _check_probabilities(targets)
-    return _by_example(targets * logits - jax.nn.softplus(logits))
+    check_shapes("targets", targets.shape, logits.shape)
+    check_probabilities(targets)
+    return by_example(targets * logits - jax.nn.softplus(logits))
 
 
 def normal_log_likelihood(mean: Any, targets: Any, log_sigma2: Any = 0.0) -> Any:
@@ -127,7 +127,7 @@ def normal_log_likelihood(mean: Any, targets: Any, log_sigma2: Any = 0.0) -> Any
     [-2.7568 -2.7568]
     """
     mean, targets = widened(real_array("mean", mean)), real_numbers("targets", targets)
-    _check_shapes("targets", targets.shape, mean.shape)
+    check_shapes("targets", targets.shape, mean.shape)
     log_sigma2 = real_numbers("log_sigma2", log_sigma2).astype(mean.dtype)
     if not broadcasts(log_sigma2.shape, mean.shape):
         raise ValueError(
@@ -135,10 +135,10 @@ def normal_log_likelihood(mean: Any, targets: Any, log_sigma2: Any = 0.0) -> Any
             "pass one number, or the shape of mean"
         )
     squares = (targets - mean) ** 2 * jnp.exp(-log_sigma2)
-    return _by_example(-0.5 * (squares + log_sigma2 + math.log(2.0 * math.pi)))
+    return by_example(-0.5 * (squares + log_sigma2 + math.log(2.0 * math.pi)))
 
 
-def _by_example(values: Array) -> Array:
+def by_example(values: Array) -> Array:
     return values.reshape(values.shape[0], -1).sum(axis=1)
 
 
@@ -155,7 +155,7 @@ def _check_classes(labels: Array, classes: int) -> None:
         )
 
 
-def _check_probabilities(targets: Array) -> None:
+def check_probabilities(targets: Array) -> None:
     """Raise ValueError if a target is outside [0, 1]. Skip targets that cannot be read here."""
     if not _readable(targets) or not targets.size:
         return
@@ -173,7 +173,7 @@ def _readable(x: Array) -> bool:
     return not isinstance(x, jax.core.Tracer) and getattr(x, "is_fully_addressable", True)
 
 
-def _check_shapes(name: str, shape: Any, expected: Any) -> None:
+def check_shapes(name: str, shape: Any, expected: Any) -> None:
     if shape != expected or not shape:
         raise ValueError(
             f"{name} has shape {shape}, but {expected or '(minibatch,)'} is needed: reshape it"

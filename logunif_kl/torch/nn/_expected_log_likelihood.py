@@ -3,14 +3,13 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch.nn import functional as F
 
 from ..._errors import type_name
-from ..._layers import one_of
+from ..._layers import FORMS, LINKS, categorical_penalty, log_ndtr, one_of
 from ._likelihoods import (
     categorical_log_likelihood,
     check_probabilities,
@@ -112,7 +111,7 @@ def expected_bernoulli_log_likelihood(
     >>> nn.expected_bernoulli_log_likelihood(output, torch.tensor([0.0, 1.0]))
     tensor([-0.6931, -0.8931])
     """
-    one_of("link", link, ("probit", "logit"))
+    one_of("link", link, LINKS)
     mean, variance = _moments_of(output)
     check_same_shape("output", mean, target)
     check_probabilities(target)
@@ -122,18 +121,8 @@ def expected_bernoulli_log_likelihood(
         return at_mean - 0.125 * variance
     # torch lacks erfc and erfcx in half types.
     mean, variance, target = single(mean), single(variance), single(target)
-    return target * _log_ndtr(mean) + (1.0 - target) * _log_ndtr(-mean) - 0.5 * variance
-
-
-def _log_ndtr(x: Tensor) -> Tensor:
-    """Compute log Phi(x). torch's log_ndtr has an inaccurate derivative below -1e3 in float32."""
-    below = (x < 0.0) * x * -math.sqrt(0.5)
-    above = (x >= 0.0) * x * math.sqrt(0.5)
-    return torch.where(
-        x < 0.0,
-        (0.5 * torch.special.erfcx(below)).log() - below * below,
-        (-0.5 * torch.special.erfc(above)).log1p(),
-    )
+    log_p, log_q = (log_ndtr(torch, torch.special, margin) for margin in (mean, -mean))
+    return target * log_p + (1.0 - target) * log_q - 0.5 * variance
 
 
 def expected_categorical_log_likelihood(
@@ -189,27 +178,15 @@ def expected_categorical_log_likelihood(
     >>> [nn.expected_categorical_log_likelihood(output, target, form) for form in forms]
     [tensor([-0.7931]), tensor([-0.7931]), tensor([-0.7931])]
     """
-    one_of("form", form, ("tilted", "quadratic", "taylor"))
+    one_of("form", form, FORMS)
     mean, variance = _moments_of(output)
     found = categorical_log_likelihood(mean, target)
     if target.is_floating_point():
         counted = target.sum(1)
     else:
         counted = (target != -100).to(variance.dtype)
-    return found - counted * _penalty(mean, variance, form)
-
-
-def _penalty(mean: Tensor, variance: Tensor, form: str) -> Tensor:
-    if form == "quadratic":
-        classes = mean.shape[1]
-        return (classes - 1) / (4 * classes) * variance.sum(1)
     log_p = F.log_softmax(mean, 1)
-    p = log_p.exp()
-    if form == "taylor":
-        return 0.5 * (p * (1.0 - p) * variance).sum(1)
-    # With the logits in place of log_p, the result would be a difference of large numbers.
-    tilted = torch.logsumexp(log_p + (0.5 - p) * variance, 1)
-    return 0.5 * (p * p * variance).sum(1) + tilted
+    return found - counted * categorical_penalty(torch, torch.special, log_p, variance, form, 1)
 
 
 def _moments_of(output: Any) -> tuple[Tensor, Tensor]:

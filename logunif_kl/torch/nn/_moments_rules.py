@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
+from ..._layers import product_variance, rectified
 from ._local import without_autocast
 
 Tensor = torch.Tensor
@@ -38,17 +39,16 @@ def product(
         # In float16 the square of 256 overflows and the initial variance exp(-10) is subnormal.
         at, variance = at.float(), None if variance is None else variance.float()
         weight, variances = weight.float(), None if variances is None else variances.float()
-    found: list[Tensor] = []
     with without_autocast(mean.device.type if half else "meta"):
+        squares = None
         if variances is not None:
-            second = at * at if variance is None else torch.addcmul(variance, at, at)
-            found.append(multiply(second, variances, None))
-        if variance is not None:
-            found.append(multiply(variance, weight * weight, None))
-    if not found:
+            squares = at * at if variance is None else torch.addcmul(variance, at, at)
+        total = product_variance(
+            lambda x, weight: multiply(x, weight, None), squares, variance, weight, variances
+        )
+    if total is None:
         return x._like(mean, None)
     # Clamp, because some convolutions round 0 to a negative number, and inf times 0 would be NaN.
-    total = found[0] if len(found) == 1 else found[0] + found[1]
     return x._like(mean, total.clamp(0.0, torch.finfo(total.dtype).max))
 
 
@@ -67,21 +67,9 @@ def _by(function: Any) -> Any:
 
 
 def relu(x: Any, inplace: bool = False) -> Any:
-    """Return the moments of z h for an input h and an independent step z, in place of max(h, 0).
-
-    P(z = 1) is sigmoid(C E[h]), with C the steepness. For C = inf, z is 1 where E[h] > 0, else 0.
-    """
-    mean, variance = x.mean, x._variance
-    if x.steepness == math.inf:
-        off = mean <= 0.0
-        found = F.relu(mean), None if variance is None else variance.masked_fill(off, 0.0)
-    else:
-        argument = x.steepness * mean
-        on, off = torch.sigmoid(argument), torch.sigmoid(-argument)
-        at = mean.float() if mean.dtype == torch.float16 else mean
-        # The variance is E[z] var[h] + var[z] E[h]^2, a sum of non-negative terms.
-        flips = on * off * (at * at)
-        found = on * mean, flips if variance is None else on * variance + flips
+    """Return the moments of a rectifier: see `rectified`."""
+    wide = x.mean.float() if x.mean.dtype == torch.float16 else x.mean
+    found = rectified(torch, torch.special, x.mean, wide, x._variance, x.steepness)
     if not inplace:
         return x._like(*found)
     x.mean, x._variance = found

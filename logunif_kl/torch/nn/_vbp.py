@@ -16,7 +16,7 @@ Tensor = torch.Tensor
 
 def moments(
     model: torch.nn.Module,
-    x: Tensor,
+    x: Tensor | Moments,
     variance: Tensor | None = None,
     *,
     steepness: float = math.inf,
@@ -40,8 +40,8 @@ def moments(
         and of torch, ReLU, average and maximum pooling, padding, and functions that rearrange
         elements, as modules or in its ``forward``. Training and evaluation mode give the same
         result.
-    x : Tensor
-        The input.
+    x : Tensor or Moments
+        The input. `Moments` hold its variance too; their steepness has no effect.
     variance : Tensor, optional
         The variance of the input, of the shape of `x`; zero by default.
     steepness : float
@@ -101,6 +101,8 @@ def moments(
     True
     """
     check_module(model)
+    if variance is None and isinstance(x, Moments):
+        x, variance = x.mean, x._variance
     check_tensor("x", x, "convert it with .float(), or pass the output of the embedding")
     found = model(Moments(x, variance, steepness=steepness))
     if not isinstance(found, Moments):
@@ -113,10 +115,11 @@ def moments(
 class VBP(torch.nn.Module):
     """A network that returns the moments of its outputs instead of a sample.
 
-    ``VBP(model)(x)`` is ``moments(model, x)``. With the expected log-likelihoods, `ELBO` computes a
-    bound without noise (Haussmann et al. 2018). The KL in this bound is still set by the `penalty`
-    of the layers: the exact KL from the log-uniform prior or a `NormalPrior`. The wrapped model
-    keeps its parameters, so it can be sampled, pruned, converted and saved as before.
+    ``VBP(model)(x)`` is ``moments(model, x)``. For a noisy input pass `Moments`. With the expected
+    log-likelihoods, `ELBO` computes a bound without noise (Haussmann et al. 2018). The KL in this
+    bound is still set by the `penalty` of the layers: the exact KL from the log-uniform prior or a
+    `NormalPrior`. The wrapped model keeps its parameters, so it can be sampled, pruned, converted
+    and saved as before.
 
     Parameters
     ----------
@@ -155,7 +158,7 @@ class VBP(torch.nn.Module):
         super().__init__()
         self.model, self.steepness = check_module(model), check_steepness(steepness)
 
-    def forward(self, x: Tensor, variance: Tensor | None = None) -> Moments:
+    def forward(self, x: Tensor | Moments, variance: Tensor | None = None) -> Moments:
         """Compute the moments of the outputs."""
         return moments(self.model, x, variance, steepness=self.steepness)
 

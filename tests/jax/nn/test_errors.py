@@ -112,6 +112,10 @@ nn.ScaleMixturePrior(0.5, 1.0, 0.1, samples=0)
     ValueError: samples must be a positive integer, but 0 was given: pass 1 for the usual case
 nn.ScaleMixturePrior(0.5, 1.0, 0.1, key=KEY).estimate(MEAN, MEAN)
     ValueError: samples=1 gives no standard error: pass samples=2 or more
+nn.avg_pool(X, 2)
+    TypeError: window_dimensions must hold integers, but 2 was given: pass 2 integers
+nn.expected_normal_log_likelihood(X, X)
+    TypeError: output must be Moments, but jaxlib.* was given: pass Moments(x) through the layers
 nn.elbo(jnp.ones(3), jnp.array(-1.0), [10])
     TypeError: dataset_size must be one real number, but list [10] was given: pass a float
 nn.elbo(jnp.ones(3), jnp.array(-1.0), 10, kl_weight="1")

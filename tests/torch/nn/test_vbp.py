@@ -497,6 +497,15 @@ class TestBound:
         assert error < 0.01
         assert exact.neg_kl == layer.neg_kl()
 
+    def test_noisy_inputs(self):
+        """The pair of a mean and a variance passes through the bound; VBP sets the steepness."""
+        model = nn.VBP(lenet(), steepness=3.0)
+        x, variance, y = torch.rand(4, 1, 28, 28), torch.rand(4, 1, 28, 28), torch.arange(4)
+        elbo = nn.ELBO(model, nn.expected_categorical_log_likelihood, 1000)
+        given = nn.Moments(x, variance)
+        assert elbo(given, y).value == elbo.bound(model(x, variance), y).value
+        assert elbo(given, y).value < elbo(x, y).value
+
     def test_it_rises_in_training(self):
         torch.manual_seed(7)
         model = torch.nn.Sequential(

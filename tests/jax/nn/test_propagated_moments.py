@@ -1,0 +1,312 @@
+"""Moments without samples: against PyTorch's, explicit samples, and finite differences."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+
+import jax
+import jax.numpy as jnp
+from jax.test_util import check_grads
+
+from logunif_kl.jax import nn
+from tests.jax.nn import layers
+from tests.jax.nn.layers import KINDS, POSTERIORS, posterior
+
+INDEPENDENT = [name for name in POSTERIORS if "correlated" not in name]
+SAMPLES, SIGMAS = 500_000, 5.0
+RTOL = {"float32": 3e-6, "float64": 1e-13}
+LAYOUT = ("NHWC", "HWIO", "NHWC")
+
+
+def apart(found, samples):
+    """How many standard errors of the samples the moments are from theirs, at most."""
+    samples = samples.astype("float64")
+    mean, n = samples.mean(0), len(samples)
+    squares = (samples - mean) ** 2
+    variance = squares.mean(0)
+    ours, spread = (np.asarray(each, "float64").reshape(-1) for each in found)
+    of_mean = np.abs(ours - mean) / np.sqrt(variance / n + 1e-30)
+    return max(of_mean.max(), (np.abs(spread - variance) / (squares.std(0) / n**0.5)).max())
+
+
+class TestSamples:
+    @pytest.mark.parametrize("name", INDEPENDENT)
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_certain_inputs(self, kind, name):
+        layer = KINDS[kind]
+        weight = posterior(name, layer)
+        mean, variance = layer.call(nn.Moments(jnp.asarray(layer.x[None])), weight)
+        samples = layers.sampled_outputs(kind, weight, SAMPLES)
+        noisy = samples.std(0) > 0.0  # the weight of mean 0 has no noise if alpha is its own
+        mean, variance = (np.asarray(each).reshape(-1) for each in (mean, variance))
+        assert (variance[~noisy] == 0.0).all()
+        pair = mean[noisy], variance[noisy]
+        assert apart(pair, samples[:, noisy]) < SIGMAS
+        assert apart((pair[0], 1.02 * pair[1]), samples[:, noisy]) > SIGMAS
+
+    def test_noisy_inputs(self):
+        rng = np.random.default_rng(3)
+        weight = posterior("additive", KINDS["dense"])
+        x, spread = KINDS["dense"].x, rng.uniform(0.1, 1.0, 5).astype("float32")
+        found = nn.dense(nn.Moments(x, spread), weight)
+        inputs = x + np.sqrt(spread) * rng.normal(size=(SAMPLES, 5))
+        weights = layers.sampled_weights(weight, KINDS["dense"], rng, SAMPLES)
+        samples = np.einsum("ni,nio->no", inputs, weights)
+        assert apart(found, samples) < SIGMAS
+        without = nn.dense(nn.Moments(x), weight).variance + spread @ weight.mu**2
+        assert apart((found.mean, without), samples) > SIGMAS  # the product of the variances
+
+
+def parameters(dtype):
+    rng = np.random.default_rng(1)
+    shapes = {"conv": (3, 3, 2, 4), "hidden": (16, 6), "out": (6, 3)}
+
+    def posterior_of(shape):
+        mean = rng.normal(size=shape) / math.sqrt(math.prod(shape[:-1]))
+        return nn.Normal(mean.astype(dtype), rng.uniform(-5.0, -2.0, shape).astype(dtype))
+
+    weights = {name: posterior_of(shape) for name, shape in shapes.items()}
+    biases = {name: rng.normal(size=shape[-1]).astype(dtype) for name, shape in shapes.items()}
+    x = rng.normal(size=(5, 8, 8, 2)).astype(dtype)
+    return jax.tree.map(jnp.asarray, (weights, biases, x, (0.1 + x * x)))
+
+
+def network(weights, biases, x, pool):
+    h = nn.conv(x, weights["conv"], biases["conv"], padding="SAME", dimension_numbers=LAYOUT)
+    h = nn.avg_pool(pool(nn.relu(h), (1, 2, 2, 1)), (1, 2, 2, 1))
+    h = nn.relu(nn.dense(h.reshape(h.shape[0], -1), weights["hidden"], biases["hidden"]))
+    return nn.dense(h, weights["out"], biases["out"])
+
+
+LIKELIHOODS = {
+    "normal": lambda m, x: m.expected_normal_log_likelihood(x, m.reals, -0.5),
+    **{
+        link: lambda m, x, link=link: m.expected_bernoulli_log_likelihood(x, m.rates, link)
+        for link in ("probit", "logit")
+    },
+    **{
+        form: lambda m, x, form=form: m.expected_categorical_log_likelihood(x, m.labels, form)
+        for form in ("tilted", "quadratic", "taylor")
+    },
+}
+
+
+class Module:
+    """The functions of `logunif_kl.jax.nn` or `logunif_kl.torch.nn`, and targets for them."""
+
+    def __init__(self, module, array, dtype):
+        rng = np.random.default_rng(2)
+        self.module = module
+        self.reals = array(rng.normal(size=(5, 3)).astype(dtype))
+        self.rates = array(rng.uniform(size=(5, 3)).astype(dtype))
+        self.labels = array(np.array([0, 2, 1, 1, 0]))
+
+    def __getattr__(self, name):
+        return getattr(self.module, name)
+
+
+class TestAgainstTorch:
+    @pytest.mark.parametrize("dtype", RTOL)
+    @pytest.mark.parametrize("steepness", [math.inf, 3.0])
+    @pytest.mark.parametrize("pool", ["max", "avg"])
+    def test_network_bound_and_gradients(self, pool, steepness, dtype):
+        torch = pytest.importorskip("torch")
+        from logunif_kl.torch import nn as torch_nn
+
+        with jax.enable_x64(dtype == "float64"):
+            weights, biases, x, variance = parameters(dtype)
+            model = torch.nn.Sequential(
+                torch_nn.VariationalConv2d(2, 4, 3, padding=1),
+                torch.nn.ReLU(),
+                (torch.nn.MaxPool2d if pool == "max" else torch.nn.AvgPool2d)(2),
+                torch.nn.AvgPool2d(2),
+                # PyTorch flattens the channels first.
+                Calls(lambda h: h.permute(0, 2, 3, 1).flatten(1)),
+                torch_nn.VariationalLinear(16, 6),
+                torch.nn.ReLU(),
+                torch_nn.VariationalLinear(6, 3),
+            ).to(getattr(torch, dtype))
+            kept = [model[0], model[5], model[7]]
+            for layer, (name, weight) in zip(kept, weights.items(), strict=True):
+                # Out of the layouts HWIO and (inputs, outputs).
+                order = (3, 2, 0, 1) if name == "conv" else (1, 0)
+                for parameter, leaf in (
+                    (layer.weight, weight.mu),
+                    (layer.log_sigma2, weight.log_sigma2),
+                ):
+                    parameter.data = torch.tensor(np.asarray(leaf).transpose(order))
+                layer.bias.data = torch.tensor(np.asarray(biases[name]))
+            channels_first = [
+                torch.tensor(np.asarray(a)).permute(0, 3, 1, 2) for a in (x, variance)
+            ]
+            theirs = torch_nn.moments(model, *channels_first, steepness=steepness)
+
+            pool = nn.max_pool if pool == "max" else nn.avg_pool
+            of = jax.jit(partial(network, pool=pool))
+            ours = of(weights, biases, nn.Moments(x, variance, steepness))
+            close = partial(np.testing.assert_allclose, rtol=RTOL[dtype], atol=RTOL[dtype])
+            for a, b in zip(ours, theirs, strict=True):
+                assert a.dtype == dtype
+                close(a, b.detach())
+
+            our, their = Module(nn, jnp.asarray, dtype), Module(torch_nn, torch.tensor, dtype)
+            for name, likelihood in LIKELIHOODS.items():
+                expected = likelihood(their, theirs)
+                found = likelihood(our, ours)
+                assert found.dtype == dtype
+                close(found, expected.reshape(5, -1).sum(1).detach(), err_msg=name)
+
+                def bound(weights, likelihood=likelihood):
+                    output = network(weights, biases, nn.Moments(x, variance, steepness), pool)
+                    return nn.elbo(likelihood(our, output), nn.neg_kl(weights), 100).value
+
+                if name in ("normal", "probit", "tilted"):
+                    gradient = jax.grad(bound)(weights)
+                    value = 20.0 * expected.sum() + torch_nn.neg_kl(model)
+                    leaves = [p for layer in kept for p in (layer.weight, layer.log_sigma2)]
+                    slopes = torch.autograd.grad(value, leaves, retain_graph=True)
+                    for a, b in zip(jax.tree.leaves(gradient), slopes, strict=True):
+                        b = b.permute(2, 3, 1, 0) if b.ndim == 4 else b.T
+                        scale = RTOL[dtype] * float(b.abs().max())
+                        np.testing.assert_allclose(a, b, rtol=0, atol=20 * scale, err_msg=name)
+
+    def test_far_margins(self):
+        torch = pytest.importorskip("torch")
+        from logunif_kl.torch import nn as torch_nn
+
+        far = np.array([-1e5, -3e3, -13.0, -1.0, 0.0, 0.5, 9.0, 1e5], "float32")[:, None]
+        ones = np.ones_like(far)
+
+        def value(mean):
+            return nn.expected_bernoulli_log_likelihood(nn.Moments(mean), ones)
+
+        t = torch.tensor(far, requires_grad=True)
+        theirs = torch_nn.expected_bernoulli_log_likelihood(torch_nn.Moments(t), torch.tensor(ones))
+        (slope,) = torch.autograd.grad(theirs.sum(), t)
+        np.testing.assert_allclose(value(far), theirs[:, 0].detach(), rtol=2e-6, atol=1e-36)
+        got = jax.grad(lambda mean: value(mean).sum())(far)
+        np.testing.assert_allclose(got, slope, rtol=5e-6, atol=1e-36)
+
+
+class Calls:
+    """A module that calls a function."""
+
+    def __new__(cls, function):
+        import torch
+
+        class Call(torch.nn.Module):
+            def forward(self, x):
+                return function(x)
+
+        return Call()
+
+
+class TestPooling:
+    x = np.random.default_rng(4).normal(size=(2, 5, 7)).astype("float32")
+    options = (1, 3, 2), (1, 2, 1), [(0, 0), (1, 1), (0, 1)]
+
+    def windows(self):
+        """The padded windows, by loops."""
+        padded = np.pad(self.x, self.options[2], constant_values=np.nan)
+        shape = (2, 3, 7)
+        for at in np.ndindex(shape):
+            i, j, k = at
+            yield at, padded[i, 2 * j : 2 * j + 3, k : k + 2]
+
+    def test_of_arrays(self):
+        """For `Moments` the means are these, and the variances are of the element picked."""
+        greatest, all_of, within = (
+            np.asarray(f(self.x, *self.options))
+            for f in (nn.max_pool, nn.avg_pool, partial(nn.avg_pool, count_include_pad=False))
+        )
+        picked = nn.max_pool(nn.Moments(self.x, np.exp(self.x)), *self.options)
+        spread = nn.avg_pool(nn.Moments(self.x, self.x**2), *self.options).variance
+        fewer = nn.avg_pool(
+            nn.Moments(self.x, self.x**2), *self.options, count_include_pad=False
+        ).variance
+        np.testing.assert_array_equal(picked.mean, greatest)
+        np.testing.assert_allclose(picked.variance, np.exp(greatest), rtol=1e-6)
+        for at, window in self.windows():
+            n = np.isfinite(window).sum()
+            assert greatest[at] == np.nanmax(window)
+            expected = [np.nansum(window) / 6, np.nanmean(window)]
+            squares = np.nansum(window**2)
+            np.testing.assert_allclose([all_of[at], within[at]], expected, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(
+                [spread[at], fewer[at]], [squares / 36, squares / n**2], rtol=1e-5
+            )
+
+    def test_same_padding(self):
+        assert nn.max_pool(self.x, (1, 2, 2), padding="SAME").shape == (2, 3, 4)
+
+    @pytest.mark.parametrize("pool", [nn.max_pool, nn.avg_pool])
+    def test_of_tied_and_certain_elements(self, pool):
+        """The first of equal elements is picked, and a variance that is not there stays so."""
+        found = pool(nn.Moments(jnp.ones((1, 2))), (1, 2))
+        assert found.variance is None
+        picked = nn.max_pool(nn.Moments(jnp.ones((1, 2)), jnp.array([[3.0, 4.0]])), (1, 2))
+        assert picked.variance.tolist() == [[3.0]]
+
+
+class TestTransforms:
+    @pytest.mark.parametrize("steepness", [math.inf, 2.0])
+    @pytest.mark.parametrize("pool", [nn.max_pool, nn.avg_pool])
+    def test_finite_differences(self, pool, steepness):
+        with jax.enable_x64(True):
+            weights, biases, x, variance = parameters("float64")
+
+            def bound(weights, variance):
+                output = network(weights, biases, nn.Moments(x[:2], variance, steepness), pool)
+                return nn.expected_categorical_log_likelihood(output, jnp.array([1, 2]))
+
+            check_grads(bound, (weights, variance[:2]), 1, modes=("fwd", "rev"), rtol=1e-4)
+
+    def test_vmap(self):
+        weights, biases, x, variance = parameters("float32")
+        given = nn.Moments(x, variance)
+        of = partial(network, weights, biases, pool=nn.max_pool)
+        one = jax.vmap(
+            lambda x: jax.tree.map(lambda a: a[0], of(jax.tree.map(lambda a: a[None], x)))
+        )
+        for a, b in zip(one(given), of(given), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+    def test_the_mean_is_that_without_a_key(self):
+        """The same function serves arrays and moments."""
+        weights, biases, x, _ = parameters("float32")
+        found = network(weights, biases, nn.Moments(x), nn.max_pool)
+        np.testing.assert_array_equal(found.mean, network(weights, biases, x, nn.max_pool))
+
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+    def test_half_types(self, dtype):
+        """The square of 300 overflows float16; the variance is float32."""
+        weight = nn.Normal.from_mean(jnp.ones((4, 2), dtype), -12.0)
+        found = nn.dense(nn.Moments(jnp.full((1, 4), 300, dtype)), weight)
+        assert (found.mean.dtype, found.variance.dtype) == (dtype, "float32")
+        np.testing.assert_allclose(found.variance, 4 * 9e4 * math.exp(-12.0), rtol=0.01)
+
+    def test_variances_stay_finite(self):
+        weight = nn.Normal(jnp.ones((2, 1)), jnp.full((2, 1), 200.0))
+        found = nn.dense(nn.Moments(jnp.full((1, 2), 1e10)), weight)
+        assert found.variance.tolist() == [[float(jnp.finfo("float32").max)]]
+
+
+def test_refusals():
+    weight = nn.Normal.from_mean(jnp.ones((3, 2)))
+    x = nn.Moments(jnp.ones((4, 3)))
+    scales = nn.Dropout.from_mean(weight.mu, sharing="input", noise="correlated")
+    for call, said in [
+        (lambda: nn.dense(x, weight, key=jax.random.key(0)), "omit key"),
+        (lambda: nn.dense(x, scales), "moments need independent weights"),
+        (lambda: nn.embedding(nn.Moments(jnp.array([0]), jnp.ones(1)), weight), "no variance"),
+        (lambda: nn.relu(nn.Moments(jnp.ones(2), jnp.ones(3))), "of the same shape"),
+        (lambda: nn.relu(nn.Moments(jnp.ones(2), steepness=0.0)), "steepness must be positive"),
+        (lambda: nn.max_pool(jnp.ones((4, 4)), (2,)), r"\(2,\) was given for 2 axes"),
+        (lambda: nn.max_pool(jnp.ones((4, 4)), (0, 2)), "must be positive"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            call()
