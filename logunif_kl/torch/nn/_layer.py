@@ -10,8 +10,8 @@ from typing import Any, Unpack
 import torch
 from torch.nn import Parameter
 
-from ..._errors import OF_COMPLEX, shown
-from . import _moments_rules, _penalty, _posterior
+from ..._errors import shown
+from . import _moments_rules, _penalty, _posterior, _terms
 from ._hooks import refresh
 from ._local import clamped, exponential, sample_output
 from ._moments import Moments, check_input
@@ -255,41 +255,8 @@ class VariationalLayer(StochasticModule):
         return input
 
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
-        """Return the terms whose sum is the KL, for all rows of an embedding if `whole` is True.
-
-        A term is ("normal", mu, log_sigma2, n) or ("alpha", log_alpha, n), where n weights or
-        scales share each element. For weights with the prior N(0, 1) it is ("standard", mu,
-        log_sigma2, 1), and for groups of k weights ("group", log_alpha, k, 1). Under a mask of
-        `torch.nn.utils.prune`, the last item is a tensor that counts kept weights. With the
-        additive posterior and the exact penalty, it is 1 even then: the KL of a pruned weight or
-        group is 0, because its mean is 0. Half types become float32.
-        """
-        if self.weight.is_complex():
-            raise TypeError(f"the weights of a layer are of {self.weight.dtype}: {OF_COMPLEX}")
-        mask = self._mask(whole)
-        if self._grouped and self.penalty == _penalty.EXACT:
-            given = _posterior.alike(self.weight, self._checked_log_variance())
-            return [("group", *_posterior.of_groups(*given), 1)]
-        log_variance = _posterior.single(self._bounded())
-        if self.posterior == "additive":
-            kept = 1 if mask is None or self.penalty == _penalty.EXACT else mask
-            return [("normal", *_posterior.alike(self.weight, log_variance), kept)]
-        if self.posterior == "scaled":
-            scales = self._scales()
-            of_scales: Any = scales // max(self.scale.numel(), 1)
-            if mask is not None:
-                of_scales = _posterior.kept(mask, self._units, scales)
-            of_weights = _posterior.alike(self.weight, log_variance)
-            return [
-                ("normal", *_posterior.alike(self.scale, self.scale_log_sigma2), of_scales),
-                ("standard", *of_weights, 1 if mask is None else mask),
-            ]
-        scales = self._scales() if self.noise == "correlated" else None
-        if mask is not None:
-            kept = _posterior.kept(mask, self._units, scales).sum_to_size(log_variance.shape)
-            return [("alpha", log_variance, kept)]
-        counted = self.weight.numel() if scales is None else scales
-        return [("alpha", log_variance, counted // max(log_variance.numel(), 1))]
+        """Return the terms whose sum is the KL, for all rows of an embedding if `whole` is True."""
+        return _terms.of_layer(self, self._mask(whole))
 
     def _mask(self, whole: bool) -> Tensor | None:
         """Return the mask of `torch.nn.utils.prune` (1 for a kept weight), or None."""

@@ -82,7 +82,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         As in `torch.nn.Linear`, with the same initial values from the same seed.
     log_sigma2 or log_alpha : Parameter
         The parameter that sets the variances. You may assign another parameter that broadcasts to
-        `weight` or, with correlated noise, to the original parameter.
+        `weight` or, with correlated noise and for groups, to the original parameter.
     scale, scale_log_sigma2 : Parameter
         With ``posterior="scaled"``, of shape ``(1, in_features)``: the means of the scales, 1 at
         first, and the logarithms of their variances. `weight` and `log_sigma2` are then those of v.

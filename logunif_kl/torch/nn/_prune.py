@@ -94,7 +94,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
             mask = kept_weights(layer, threshold)
         torch_prune.custom_from_mask(layer, "weight", mask)
         if layer.posterior != "multiplicative":
-            shape = layer.log_sigma2.shape
+            shape: Any = layer.log_sigma2.shape
             # A group with one variance is silent if all its weights are pruned.
             _silence(layer, mask if mask.shape == shape else mask.float().sum_to_size(shape) > 0)
     return model
