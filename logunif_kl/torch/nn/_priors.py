@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.autograd import Function
 from ... import _layers
 from ..._errors import shown
 from ..._layers import _student
-from .._internals import called_by_compiler
+from .._internals import called_by_compiler, plain
 from ._noise import normals
 
 Tensor = torch.Tensor
@@ -106,9 +107,10 @@ class StudentTPrior(_layers.StudentTPrior):
     -----
     The expectation is computed without samples, for means and variances of all sizes, by
     integrating a polynomial expansion of the Faddeeva function [2]_. The errors found, in units
-    of eps (2.2e-16 in float64, 1.2e-7 in float32), with m = (df + 1)/2: at most 80 m + abs(-KL) for
-    the value, 40 m for the derivative in `log_sigma2`, and 40 times the derivative for that in
-    `mu`. Second derivatives are computed by automatic differentiation of the first.
+    of eps (2.2e-16 in float64, 1.2e-7 in float32), with m = (df + 1)/2: at most 40 m + abs(-KL) for
+    the value, 20 m for the derivative in `log_sigma2`, and 20 times the derivative for that in
+    `mu`. They were measured for `df` from 0.01 to 100. Second derivatives are computed by automatic
+    differentiation of the first.
 
     Haussmann et al. [1]_ name a Student's t prior as the proper replacement of the log-uniform
     prior.
@@ -148,6 +150,9 @@ class StudentTPrior(_layers.StudentTPrior):
         return _of_student(mu, log_sigma2, self.df, self.scale)
 
 
+_BLOCK = 2**13
+
+
 class _Student(Function):
     """-KL from Student's t, with its derivatives by formulae."""
 
@@ -155,7 +160,9 @@ class _Student(Function):
 
     @staticmethod
     def forward(mu: Tensor, log_sigma2: Tensor, df: float, scale: float) -> Tensor:
-        return _student.neg_kl(torch, mu, log_sigma2, df, scale)
+        return _by_blocks(lambda m, s: (_student.neg_kl(torch, m, s, df, scale),), mu, log_sigma2)[
+            0
+        ]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
@@ -165,16 +172,29 @@ class _Student(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        mu, log_sigma2 = ctx.saved_tensors
-        d_mu, d_log_sigma2 = _student.neg_kl_slopes(torch, mu, log_sigma2, ctx.df, ctx.scale)
+        d_mu, d_log_sigma2 = _Student.slopes(ctx)
         return grad * d_mu, grad * d_log_sigma2, None, None
 
     @staticmethod
     def jvp(ctx: Any, along_mu: Any, along_log_sigma2: Any, *_: None) -> Any:
-        mu, log_sigma2 = ctx.saved_tensors
-        slopes = _student.neg_kl_slopes(torch, mu, log_sigma2, ctx.df, ctx.scale)
-        terms = zip(slopes, (along_mu, along_log_sigma2), strict=True)
+        terms = zip(_Student.slopes(ctx), (along_mu, along_log_sigma2), strict=True)
         return sum(slope * along for slope, along in terms if along is not None)
+
+    @staticmethod
+    def slopes(ctx: Any) -> tuple[Tensor, ...]:
+        return _by_blocks(
+            lambda m, s: _student.neg_kl_slopes(torch, m, s, ctx.df, ctx.scale),
+            *ctx.saved_tensors,
+        )
+
+
+def _by_blocks(function: Callable[..., tuple[Tensor, ...]], *given: Tensor) -> tuple[Tensor, ...]:
+    """Call an elementwise function block by block, so that its many operations stay in cache."""
+    if given[0].numel() <= _BLOCK or not plain(*given):
+        return function(*given)
+    blocks = zip(*(x.reshape(-1).split(_BLOCK) for x in given), strict=True)
+    found = zip(*(function(*block) for block in blocks), strict=True)
+    return tuple(torch.cat(parts).reshape(given[0].shape) for parts in found)
 
 
 # torch.compile puts this function into its graph without tracing it, because tracing would fail at

@@ -55,7 +55,7 @@ class TestStudent:
             given = torch.tensor([mu, log_sigma2], dtype=DTYPES[dtype])
             exact = student(*given.tolist(), df, scale)
             found = nn.StudentTPrior(df, scale).neg_kl(*given).item()
-            assert abs(found - exact) <= EPS[dtype] * (40.0 * (df + 1.0) + abs(exact))
+            assert abs(found - exact) <= EPS[dtype] * (20.0 * (df + 1.0) + abs(exact))
 
     def test_slopes(self, dtype):
         for ratio, log_sigma2, df, scale in normal_ratios():
@@ -64,8 +64,8 @@ class TestStudent:
             nn.StudentTPrior(df, scale).neg_kl(*given).backward()
             d_mu, d_log_sigma2 = student_slopes(*given.tolist(), df, scale)
             found = given.grad.tolist()
-            assert abs(found[0] - d_mu) <= 40.0 * EPS[dtype] * abs(d_mu)
-            assert abs(found[1] - d_log_sigma2) <= 20.0 * EPS[dtype] * (df + 1.0)
+            assert abs(found[0] - d_mu) <= 20.0 * EPS[dtype] * abs(d_mu)
+            assert abs(found[1] - d_log_sigma2) <= 10.0 * EPS[dtype] * (df + 1.0)
 
     def test_extremes(self, dtype):
         """Nothing overflows where -KL is finite."""
@@ -102,6 +102,19 @@ class TestStudentInTransforms:
         for one, two, three in zip(reverse, forward, batched, strict=True):
             torch.testing.assert_close(one, two, rtol=1e-14, atol=1e-16)
             torch.testing.assert_close(one, three, rtol=1e-14, atol=1e-16)
+
+    def test_large_tensors(self):
+        """The same as for small tensors, which are not computed block by block."""
+        mu, log_sigma2 = torch.linspace(-2.0, 2.0, 20_000).double().reshape(100, 200), -1.0
+        given = mu.mT, torch.full_like(mu.mT, log_sigma2)
+        whole, rows = [[x.clone().requires_grad_() for x in given] for _ in range(2)]
+        found = self.PRIOR.neg_kl(*whole)
+        expected = torch.stack([self.PRIOR.neg_kl(*row) for row in zip(*rows, strict=True)])
+        found.square().sum().backward()
+        expected.square().sum().backward()
+        torch.testing.assert_close(found, expected, rtol=1e-14, atol=0.0)
+        for one, two in zip(whole, rows, strict=True):
+            torch.testing.assert_close(one.grad, two.grad, rtol=1e-13, atol=1e-15)
 
     def test_tends_to_the_log_uniform_prior(self):
         df = 1e-16
