@@ -74,7 +74,9 @@ def moments(
     approximations, which `validation/papers/haussmann2018` measures. First, the rectifier ignores
     that z depends on h. This is accurate where E[h] is several standard deviations from 0. Second,
     elements are assumed to be independent. But outputs of a convolution that read the same random
-    inputs are dependent, as are elements that ``"reflect"`` or ``"replicate"`` padding copies.
+    inputs are dependent, as are elements that ``"reflect"`` or ``"replicate"`` padding copies. In
+    three networks of a convolution and average pooling, the variance was 0.41 to 0.78 of the exact
+    one, because the places of a convolution share weights.
 
     In average pooling of n elements, the variance is the sum of their variances divided by n^2. In
     maximum pooling, the element with the greatest mean is taken ([1]_, section 2.3.3).
