@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 
@@ -103,10 +104,11 @@ def moments(
     True
     """
     check_module(model)
+    mean: Any = x
     if variance is None and isinstance(x, Moments):
-        x, variance = x.mean, x._variance
-    check_tensor("x", x, "convert it with .float(), or pass the output of the embedding")
-    found = model(Moments(x, variance, steepness=steepness))
+        mean, variance = x.mean, x._variance
+    check_tensor("x", mean, "convert it with .float(), or pass the output of the embedding")
+    found = model(Moments(mean, variance, steepness=steepness))
     if not isinstance(found, Moments):
         raise TypeError(
             f"the model returned {type_name(found)} for moments: have it return one tensor"

@@ -30,7 +30,7 @@ NETWORKS = {
 Tensor = torch.Tensor
 
 
-def variance(model: torch.nn.Sequential, x: Tensor) -> Tensor:
+def variance(model: Any, x: Tensor) -> Tensor:
     """Return the recursion's variance of the outputs plus that of the first layer's covariances.
 
     The model rearranges the input, and has a variational layer, and at most one after it.
@@ -38,12 +38,11 @@ def variance(model: torch.nn.Sequential, x: Tensor) -> Tensor:
     image, first, rest = model[0](x), model[1], model[2:]
     weight = first.weight.detach()
 
-    def hidden(weight: Tensor) -> Tensor:
+    def hidden(weight: Tensor) -> Any:
         return functional_call(first, {"weight": weight}, (image,))
 
-    def output(hidden: Tensor) -> Tensor:
-        found: Tensor = rest(hidden).flatten()
-        return found
+    def output(hidden: Tensor) -> Any:
+        return rest(hidden).flatten()
 
     h = hidden(weight)
     derivative = jacrev(hidden)(weight).reshape(h.numel(), weight.numel())
@@ -51,7 +50,8 @@ def variance(model: torch.nn.Sequential, x: Tensor) -> Tensor:
     # The derivative of a rectifier at the mean is the step.
     onward = jacrev(output)(h).flatten(1)
     missing = onward @ (covariance - covariance.diag().diag()) @ onward.T
-    return nn.moments(model, x).variance + missing.diag().view_as(rest(h))
+    found: Tensor = nn.moments(model, x).variance + missing.diag().view_as(rest(h))
+    return found
 
 
 def one(name: str, seed: int, samples: int, x: Tensor) -> Record:
