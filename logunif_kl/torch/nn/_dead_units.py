@@ -47,12 +47,12 @@ def drop_units(model: nn.Module, weights: Weights) -> None:
     A unit is unread if the next layer multiplies it only by zeros. A unit is constant if all its
     own weights are 0. Each layer keeps at least one unit.
     """
-    links = list(_links(model, weights))
+    found = list(links(model, weights))
     # Go backwards: when an unread unit is removed, the units that only it reads become unread.
-    for link in reversed(links):
+    for link in reversed(found):
         _drop_unread(link, weights)
     # Go forwards, because a unit whose inputs are all constant is constant too.
-    for link in links:
+    for link in found:
         _drop_constant(link, weights)
 
 
@@ -137,7 +137,7 @@ def _any(padding: Any) -> bool:
     return any(padding) if isinstance(padding, tuple) else bool(padding)
 
 
-def _links(model: nn.Module, weights: Weights) -> Iterator[Link]:
+def links(model: nn.Module, weights: Weights) -> Iterator[Link]:
     """Yield, in order, the pairs of consecutive layers between which units may be removed."""
     times = Counter(id(m) for _, m in model.named_modules(remove_duplicate=False))
     inside = {

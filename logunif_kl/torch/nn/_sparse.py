@@ -33,8 +33,6 @@ class SparseLayer(torch.nn.Module):
         The column of each weight, in int16 if the matrix has at most 32767 columns, else in int32.
     row_starts : Tensor
         The start of each row in `values`, and the end of the last row, in int32.
-    size : Tensor
-        The shape of the dense weights, in int64.
     bias : Tensor or None
     shape : tuple of int
         The shape of the dense weights.
@@ -43,7 +41,6 @@ class SparseLayer(torch.nn.Module):
     values: Tensor
     columns: Tensor
     row_starts: Tensor
-    size: Tensor
     bias: Tensor | None
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str) -> None:
@@ -57,7 +54,6 @@ class SparseLayer(torch.nn.Module):
         self.register_buffer("values", matrix[rows, columns])
         self.register_buffer("columns", columns.to(narrow))
         self.register_buffer("row_starts", starts.int())
-        self.register_buffer("size", torch.tensor(self.shape, device=weight.device))
         self.register_buffer("bias", None if bias is None else bias.detach().clone())
         self._forget()
 
@@ -112,12 +108,6 @@ class SparseLayer(torch.nn.Module):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         """Accept any number of kept weights, which differs between models of the same shape."""
-        size = state_dict.get(prefix + "size")
-        if size is not None and tuple(size.tolist()) != self.shape:
-            args[-1].append(
-                f"size mismatch for {prefix}weight: the file has the shape {tuple(size.tolist())} "
-                f"and the layer {self.shape}: call logunif_kl.torch.nn.load_sparse"
-            )
         for name in ("values", "columns"):
             found = state_dict.get(prefix + name)
             if isinstance(found, torch.Tensor):

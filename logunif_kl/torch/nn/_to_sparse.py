@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -14,6 +14,7 @@ from ..._layers import THRESHOLD, check_flag, check_threshold, one_of
 from ._arguments import check_parameters, shown_name
 from ._convert import check_known, plain_kind
 from ._dead_units import drop_units as dropped
+from ._dead_units import links
 from ._hooks import copies
 from ._sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
 from ._sparsity import means, weighted, with_kept
@@ -67,7 +68,7 @@ def to_sparse(
     -------
     torch.nn.Module
         A copy in evaluation mode, whose sparse layers have no trainable parameters. Its
-        ``state_dict`` holds ``values``, ``columns``, ``row_starts``, ``size`` and ``bias`` of each
+        ``state_dict`` holds ``values``, ``columns``, ``row_starts`` and ``bias`` of each
         sparse layer; `load_sparse` loads it. Hooks of the layers are not copied. No exporter takes
         CSR matrices: export the result of `to_compact`.
 
@@ -226,30 +227,53 @@ def load_sparse(
             f"state_dict must be a mapping of names to tensors, but {type_name(state_dict)} was "
             "given: pass what state_dict() of the network returned"
         )
+    found = _saved(model, state_dict)
+    shapes = {module: list(module.weight.shape) for module in found}
+    for module, saved in found.items():
+        shapes[module][0] = saved.rows
+    for link in links(model, {module: (module.weight, None) for module in found}):
+        before, after = link.first.weight.shape[0], link.second.weight.shape[1]
+        shapes[link.second][1] = after // before * shapes[link.first][0]
     made: dict[int, torch.nn.Module] = {}
+    for module, saved in found.items():
+        weight = module.weight.new_zeros(shapes[module])
+        kind, bias = plain_kind(module), None if saved.bias is None else saved.bias.to(weight)
+        if saved.sparse:
+            made[id(module)] = _sparse(kind, module, weight, bias, backend)
+        else:
+            made[id(module)] = _dense(kind, module, weight, bias)
+    loaded = copy.deepcopy(model, {**copies(model), **made}).eval()
+    loaded.load_state_dict(state_dict)
+    return loaded
+
+
+class _Saved(NamedTuple):
+    """What a ``state_dict`` has of a layer."""
+
+    sparse: bool
+    rows: int
+    bias: Tensor | None
+
+
+def _saved(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> dict[Any, _Saved]:
+    found: dict[Any, _Saved] = {}
     for name, module in weighted(model):
         if getattr(module, "max_norm", None) is not None:
             continue  # `to_sparse` leaves this table as it is.
         check_known(name, module)
         prefix = f"{name}." if name else ""
-        size, weight = state_dict.get(f"{prefix}size"), state_dict.get(f"{prefix}weight")
-        if size is None and weight is None:
+        starts, weight = (state_dict.get(prefix + each) for each in ("row_starts", "weight"))
+        bias = state_dict.get(f"{prefix}bias")
+        if starts is not None:
+            found[module] = _Saved(True, len(starts) - 1, bias)
+        elif weight is not None:
+            found[module] = _Saved(False, len(weight), bias)
+        else:
             raise ValueError(
                 f"state_dict has no weights of {shown_name(name)}: pass what state_dict() of the "
                 "network returned, and a model with the same layers"
             )
-        like: Any = module.weight
-        shape = weight.shape if size is None else size.tolist()  # type: ignore[union-attr]
-        zeros, bias = like.new_zeros(tuple(shape)), state_dict.get(f"{prefix}bias")
-        bias = None if bias is None else bias.to(like)
-        kind = plain_kind(module)
-        if size is None:
-            made[id(module)] = _dense(kind, module, zeros, bias)
-        else:
-            made[id(module)] = _sparse(kind, module, zeros, bias, backend)
-    loaded = copy.deepcopy(model, {**copies(model), **made}).eval()
-    loaded.load_state_dict(state_dict)
-    return loaded
+    return found
 
 
 def _rebuilt(
