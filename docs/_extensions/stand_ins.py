@@ -90,7 +90,7 @@ def _make_functions_real() -> None:
 
 def _make_registries_real() -> None:
     # logunif_kl.jax.nn enters its primitive into these at its import, and its pytrees.
-    import_module("jax.tree_util").register_dataclass = lambda kind: kind
+    import_module("jax.tree_util").register_dataclass = lambda kind, **fields: kind
     ad, batching = map(import_module, ("jax.interpreters.ad", "jax.interpreters.batching"))
     for registries, name in (
         (ad, "primitive_jvps"),
