@@ -76,7 +76,7 @@ class Objective:
             bound = self.elbo(x, y)
             return bound.loss, bound.expected_log_likelihood.detach(), bound.neg_kl.detach()
         mean = nn.categorical_log_likelihood(self._model(x), y).mean()
-        return -mean, self._examples * mean.detach(), torch.zeros(())
+        return -mean, self._examples * mean.detach(), torch.zeros_like(mean)
 
 
 @contextlib.contextmanager

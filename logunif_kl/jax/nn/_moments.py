@@ -254,9 +254,9 @@ def max_pool(
     x = real_input(x)
     lengths, strides, pads = _windows(x, window_dimensions, window_strides, padding)
 
-    def elements(array: Array) -> Array:
+    def elements(array: Array, padding: float) -> Array:
         """Return the elements of each window along a new last axis."""
-        padded = jnp.pad(array, pads, constant_values=-math.inf)
+        padded = jnp.pad(array, pads, constant_values=padding)
         ends = [n - length + 1 for n, length in zip(padded.shape, lengths, strict=True)]
         found = [
             lax.slice(padded, at, [a + end for a, end in zip(at, ends, strict=True)], strides)
@@ -265,11 +265,14 @@ def max_pool(
         return jnp.stack(found, axis=-1)
 
     means = x.mean if isinstance(x, Moments) else x
-    greatest = jnp.argmax(elements(means), axis=-1, keepdims=True)
-    # In a variadic lax.reduce_window JAX could not differentiate.
-    return jax.tree.map(
-        lambda leaf: jnp.take_along_axis(elements(leaf), greatest, axis=-1)[..., 0], x
-    )
+    greatest = jnp.argmax(elements(means, -math.inf), axis=-1, keepdims=True)
+
+    def chosen(leaf: Array) -> Array:
+        # In a variadic lax.reduce_window JAX could not differentiate.
+        of_windows = elements(leaf, -math.inf if leaf is means else 0.0)
+        return jnp.take_along_axis(of_windows, greatest, axis=-1)[..., 0]
+
+    return jax.tree.map(chosen, x)
 
 
 def avg_pool(

@@ -156,7 +156,7 @@ class ScaleMixturePrior(_layers.ScaleMixturePrior):
     """
 
     # Checked in use, because JAX also makes objects whose fields are not arrays.
-    key: Any = field(default=None, kw_only=True, compare=False)
+    key: Any = field(default=None, kw_only=True)
 
     def neg_kl(self, mu: Array, log_sigma2: Array) -> Array:
         """Estimate -KL(q || p) of each weight, to be *maximised* (ELBO sign)."""
@@ -186,6 +186,7 @@ class ScaleMixturePrior(_layers.ScaleMixturePrior):
 
     def _estimates(self, mu: Array, log_sigma2: Array) -> Array:
         check_key(self.key)
+        mu, log_sigma2 = jnp.broadcast_arrays(mu, log_sigma2)
         noise = jax.random.normal(self.key, (self.samples, *mu.shape), mu.dtype)
         return self._draws(jnp, mu, log_sigma2, noise)
 

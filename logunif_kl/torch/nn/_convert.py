@@ -197,18 +197,23 @@ def to_deterministic(
         check_parameters(name, module, [each for each in names if not masked(module, each)])
         check_known(name, module)
     result = model if inplace else copy.deepcopy(model, copies(model))
+    products: dict[tuple[int, int], Any] = {}
     for name in found:
         remove_masks(result.get_submodule(name))
-        _make_plain(result.get_submodule(name), threshold)
+        _make_plain(result.get_submodule(name), threshold, products)
     return result
 
 
-def _make_plain(module: Any, threshold: float | None) -> None:
+def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, int], Any]) -> None:
     if isinstance(module, VariationalLayer):
         with torch.no_grad():
             if module.posterior == "scaled":
                 # A new parameter, because another layer may use this one with other scales.
-                module.weight = Parameter(module._means(), module.weight.requires_grad)
+                made = Parameter(module._means(), module.weight.requires_grad)
+                key = id(module.weight), id(module.scale)
+                # Keep both tensors: if one were freed, another could get the same `id`.
+                kept = products.setdefault(key, (made, module.weight, module.scale))
+                module.weight = kept[0]
             if threshold is not None:
                 pruned = module.log_alpha_of_weights() > threshold
                 module.weight.masked_fill_(pruned, 0.0)

@@ -265,8 +265,8 @@ class VariationalLayer(StochasticModule):
     def neg_kl(self, of: str | None = None) -> Tensor:
         """Compute -KL(q || p), summed over the weights or the scales: *maximise* it (ELBO sign).
 
-        The prior p is log-uniform, and -KL vanishes as alpha -> inf (Molchanov et al. 2017, Eq. 14;
-        see `logunif_kl.torch.neg_kl`). Kingma et al. (2015), Eq. 12, subtract KL from the expected
+        Unless `penalty` is another prior, p is log-uniform, and -KL vanishes as alpha -> inf
+        (Molchanov et al. 2017, Eq. 14; see `logunif_kl.torch.neg_kl`). Kingma et al. (2015), Eq. 12, subtract KL from the expected
         log-likelihood of *all* data.
 
         Parameters
@@ -320,7 +320,8 @@ class VariationalLayer(StochasticModule):
         """
         refresh(self)
         if self._grouped:
-            found, size = _posterior.of_groups(self.weight, self._checked_log_variance())
+            given = _posterior.alike(self.weight, self._checked_log_variance())
+            found, size = _posterior.of_groups(*given)
             return (found + math.log(size)).expand(self.weight.shape)
         if self.posterior == "additive":
             return self._bounded() - 2.0 * self.weight.abs().log()

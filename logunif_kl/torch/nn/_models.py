@@ -91,7 +91,8 @@ def kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     Returns
     -------
     Tensor
-        A 0-d tensor, in nats. KL is not negative, except with an approximate `penalty`.
+        A 0-d tensor, in nats. KL is not negative, except with an approximate `penalty`, an estimate
+        by samples, or a prior that leaves its constant out.
 
     Raises
     ------
@@ -219,7 +220,10 @@ def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
                 found.append((name, module, False))
                 continue
             first, other, _ = found[at]
-            if "correlated" in (module.noise, other.noise) or module.posterior == "scaled":
+            if "correlated" in (module.noise, other.noise) or "scaled" in (
+                module.posterior,
+                other.posterior,
+            ):
                 _check_same_scales(first, other, name, module)
             if _padding(module) != _padding(other):
                 found[at] = first, other, True

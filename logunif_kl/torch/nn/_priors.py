@@ -189,8 +189,8 @@ class _Student(Function):
 
 
 def _by_blocks(function: Callable[..., tuple[Tensor, ...]], *given: Tensor) -> tuple[Tensor, ...]:
-    """Call an elementwise function block by block, so that its many operations stay in cache."""
-    if given[0].numel() <= _BLOCK or not plain(*given):
+    """On a CPU, compute block by block, so that the operations stay in its cache."""
+    if given[0].device.type != "cpu" or given[0].numel() <= _BLOCK or not plain(*given):
         return function(*given)
     blocks = zip(*(x.reshape(-1).split(_BLOCK) for x in given), strict=True)
     found = zip(*(function(*block) for block in blocks), strict=True)
@@ -318,5 +318,6 @@ class ScaleMixturePrior(_layers.ScaleMixturePrior):
         return found.mean(0), found.std(0) / self.samples**0.5
 
     def _estimates(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
+        mu, log_sigma2 = torch.broadcast_tensors(mu, log_sigma2)
         noise = normals((self.samples, *mu.shape), mu, self.generator)
         return self._draws(torch, mu, log_sigma2, noise)

@@ -10,6 +10,7 @@ from torch.nn.utils import prune as torch_prune
 
 from ..._layers import SILENT, THRESHOLD, check_threshold
 from ._arguments import check_parameters, check_shape
+from ._hooks import masked
 from ._layer import VariationalLayer
 from ._models import layers
 from ._sparsity import kept_weights
@@ -92,6 +93,8 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     for _, layer, _ in found:
         with torch.no_grad():
             mask = kept_weights(layer, threshold)
+            if layer._grouped:  # a group is pruned whole, because its weights share their noise
+                mask = ~(layer.log_alpha_of_weights() > threshold)
         torch_prune.custom_from_mask(layer, "weight", mask)
         if layer.posterior != "multiplicative":
             shape: Any = layer.log_sigma2.shape
@@ -117,7 +120,8 @@ def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
     Raises
     ------
     TypeError
-        If `model` is not a module, or `threshold` is not a number.
+        If `model` is not a module, `threshold` is not a number, or a parametrization or another
+        hook than that of `prune` computes a weight.
     ValueError
         If there are no variational layers, or `threshold` is NaN.
 
@@ -136,8 +140,10 @@ def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
     tensor([[1.0000, 0.0000, 0.5000]])
     """
     threshold = check_threshold(threshold)
-    for _, layer, _ in layers(model):
-        layer.weight.masked_fill_(layer.log_alpha_of_weights() >= threshold, 0.0)
+    for name, layer, _ in layers(model):
+        own = "weight_orig" if masked(layer, "weight") else "weight"
+        check_parameters(name, layer, (own,))
+        layer.get_parameter(own).masked_fill_(layer.log_alpha_of_weights() >= threshold, 0.0)
 
 
 class _Silence(torch_prune.BasePruningMethod):

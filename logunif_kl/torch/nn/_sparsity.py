@@ -235,9 +235,13 @@ def density_threshold(model: torch.nn.Module, density: float) -> float:
     share = real_number("density", density)
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"density must be from 0 to 1, but {share} was given: pass 0.05")
-    each = [_plain(x).flatten().double().cpu() for x in log_alpha(model).values()]
+    each = []
+    for _, layer, _ in layers(model):
+        x = layer.log_alpha_of_weights().masked_fill(means(layer) == 0, math.inf)
+        each.append(_plain(x).flatten().double().cpu())
     found = torch.cat(each).sort().values
-    kept = min(int(share * len(found)), int((found < math.inf).sum()))
+    # The product may be a little below an integer: 0.29 * 100 is 28.999999999999996.
+    kept = min(math.floor(share * len(found) + 1e-6), int((found < math.inf).sum()))
     # If the next weight has the same log alpha, keep none of that log alpha.
     while 0 < kept < len(found) and found[kept] == found[kept - 1]:
         kept = int((found < found[kept]).sum())
@@ -298,11 +302,13 @@ def with_kept(
     """
     # Keep the tensors in a list: if one were freed, another tensor could get the same `id`.
     rows = [(name, module, module.weight) for name, module in modules]
-    masks: dict[int, Tensor] = {}
-    for _, module, weight in rows:
-        kept, before = kept_weights(module, threshold), masks.get(id(weight))
-        masks[id(weight)] = kept if before is None else before & kept
-    return [(*row, masks[id(row[2])]) for row in rows]
+    # Layers with scales of their own do not prune a weight that they share.
+    keys = [(id(weight), id(getattr(module, "scale", None))) for _, module, weight in rows]
+    masks: dict[tuple[int, int], Tensor] = {}
+    for key, (_, module, _) in zip(keys, rows, strict=True):
+        kept, before = kept_weights(module, threshold), masks.get(key)
+        masks[key] = kept if before is None else before & kept
+    return [(*row, masks[key]) for key, row in zip(keys, rows, strict=True)]
 
 
 def _plain(x: Tensor) -> Tensor:

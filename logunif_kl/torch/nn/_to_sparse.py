@@ -260,6 +260,7 @@ def _saved(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> dict[Any
     for name, module in weighted(model):
         if getattr(module, "max_norm", None) is not None:
             continue  # `to_sparse` leaves this table as it is.
+        check_parameters(name, module)
         check_known(name, module)
         prefix = f"{name}." if name else ""
         starts, weight = (state_dict.get(prefix + each) for each in ("row_starts", "weight"))

@@ -381,14 +381,33 @@ class TestThresholdCurve:
 
 
 class TestDensity:
-    @pytest.mark.parametrize("density", [0.0, 0.01, 0.3, 0.999, 1.0])
+    @pytest.mark.parametrize("density", [0.0, 0.01, 0.29, 0.3, 0.999, 1.0])
     def test_is_reached(self, density):
         torch.manual_seed(0)
         model = torch.nn.Sequential(nn.VariationalLinear(30, 20), nn.VariationalLinear(20, 7))
         for layer in model:
             torch.nn.init.normal_(layer.log_sigma2)
         threshold = nn.density_threshold(model, density)
-        assert nn.sparsity(model, threshold).kept == int(density * 740)
+        kept = {0.0: 0, 0.01: 7, 0.29: 214, 0.3: 222, 0.999: 739, 1.0: 740}[density]
+        assert nn.sparsity(model, threshold).kept == kept
+
+    def test_is_not_lost_by_rounding(self):
+        layer = nn.VariationalLinear(100, 1)
+        for share in (0.29, 0.57, 0.58):  # of which the product with 100 is below the integer
+            assert nn.sparsity(layer, nn.density_threshold(layer, share)).kept == round(100 * share)
+
+    @pytest.mark.parametrize("posterior", ["multiplicative", "scaled"])
+    def test_zeros_whose_alpha_is_small(self, posterior):
+        layer = nn.VariationalLinear(10, 1, posterior=posterior)
+        name = "log_alpha" if posterior == "multiplicative" else "scale_log_sigma2"
+        layer.get_parameter(name).data = torch.arange(10.0).view(1, 10)
+        layer.weight.data = torch.tensor([[0.0] * 5 + [1.0] * 5])
+        threshold = nn.density_threshold(layer, 0.3)
+        assert nn.sparsity(layer, threshold).kept == 3
+
+    def test_a_padding(self):
+        table = nn.VariationalEmbedding(4, 2, padding_idx=0, initial=-20.0)
+        assert nn.sparsity(table, nn.density_threshold(table, 0.5)).kept == 4
 
     def test_equal_weights_and_zeros(self):
         layer = nn.VariationalLinear(6, 1, initial=0.0)
@@ -412,3 +431,15 @@ def test_means_of_noisy_weights_are_set_to_zero():
     assert torch.equal(layer.log_sigma2, before)
     layer.weight.sum().backward()
     assert (layer.weight.grad == 1.0).all()
+
+
+def test_means_under_a_mask_are_set_to_zero():
+    layer = nn.VariationalLinear(4, 1, initial=0.0, bias=False)
+    layer.weight.data = torch.tensor([[1.0, 0.5, 0.1, 0.05]])
+    nn.prune(layer, 5.0)
+    nn.zero_means(layer, 3.0)
+    assert layer.weight_orig.tolist() == [[1.0, 0.5, 0.0, 0.0]]
+    assert layer.eval()(torch.ones(4)).item() == 1.5
+    normed = torch.nn.utils.parametrizations.weight_norm(nn.VariationalLinear(4, 1))
+    with pytest.raises(TypeError, match="weight"):
+        nn.zero_means(normed)

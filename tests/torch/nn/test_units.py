@@ -379,3 +379,48 @@ class TestGroups:
             layer.kl()
         with pytest.raises(ValueError, match="has no form for an embedding"):
             nn.VariationalEmbedding(3, 2, sharing=sharing)
+
+
+def test_log_alpha_of_groups_in_half_types():
+    layer = nn.VariationalLinear(100, 2, sharing="output", initial=-25.0, dtype=torch.float16)
+    layer.weight.data.fill_(1e-4)
+    found = nn.log_alpha(layer)[""].float()
+    expected = nn.log_alpha(layer.float())[""]
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_zero_in_a_group_that_is_kept_is_not_pruned():
+    layer = nn.VariationalLinear(3, 2, sharing="output", initial=-8.0, bias=False)
+    layer.weight.data.fill_(1.0)
+    layer.weight.data[0, 0] = 0.0
+    nn.prune(layer, 3.0)
+    assert layer.weight_mask.all()
+
+
+class TestSharedWeights:
+    def layers(self, tied):
+        first, second = (nn.VariationalLinear(3, 3, posterior="scaled") for _ in "ab")
+        others = ("log_sigma2", "scale", "scale_log_sigma2") if tied else ()
+        for name in ("weight", *others):
+            setattr(second, name, getattr(first, name))
+        return torch.nn.Sequential(first, second).eval()
+
+    @pytest.mark.parametrize("tied", [False, True])
+    def test_sparse_is_as_dense(self, tied):
+        model, x = self.layers(tied), torch.ones(1, 3)
+        model[1].scale_log_sigma2.data[0, 1] = 9.0
+        dense = nn.to_deterministic(model, 3.0)
+        assert (dense[0].weight is dense[1].weight) is tied
+        torch.testing.assert_close(nn.to_sparse(model, 3.0)(x), dense(x))
+        if tied:  # other weights are products of a shared weight, which counts once
+            assert nn.sparsity(model, 3.0).kept == nn.sparsity(dense).kept
+
+    def test_of_two_posteriors(self):
+        scaled, additive = (
+            nn.VariationalLinear(3, 3, posterior="scaled"),
+            nn.VariationalLinear(3, 3),
+        )
+        additive.weight, additive.log_sigma2 = scaled.weight, scaled.log_sigma2
+        for pair in ((scaled, additive), (additive, scaled)):
+            with pytest.raises(ValueError, match="share weight and log_sigma2, but not scale"):
+                nn.kl(torch.nn.ModuleList(pair))
