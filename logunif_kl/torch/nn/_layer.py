@@ -266,8 +266,8 @@ class VariationalLayer(StochasticModule):
         """Compute -KL(q || p), summed over the weights or the scales: *maximise* it (ELBO sign).
 
         Unless `penalty` is another prior, p is log-uniform, and -KL vanishes as alpha -> inf
-        (Molchanov et al. 2017, Eq. 14; see `logunif_kl.torch.neg_kl`). Kingma et al. (2015), Eq. 12, subtract KL from the expected
-        log-likelihood of *all* data.
+        (Molchanov et al. 2017, Eq. 14; see `logunif_kl.torch.neg_kl`). Kingma et al. (2015), Eq.
+        12, subtract KL from the expected log-likelihood of *all* data.
 
         Parameters
         ----------

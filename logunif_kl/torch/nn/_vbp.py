@@ -120,10 +120,9 @@ class VBP(torch.nn.Module):
     """A network that returns the moments of its outputs instead of a sample.
 
     ``VBP(model)(x)`` is ``moments(model, x)``. For a noisy input pass `Moments`. With the expected
-    log-likelihoods, `ELBO` computes a bound without noise (Haussmann et al. 2018). The KL in this
-    bound is still set by the `penalty` of the layers: the exact KL from the log-uniform prior or a
-    `NormalPrior`. The wrapped model keeps its parameters, so it can be sampled, pruned, converted
-    and saved as before.
+    log-likelihoods, `ELBO` computes a bound without noise (Haussmann et al. 2018). The `penalty` of
+    the layers still sets the KL in this bound. The wrapped model keeps its parameters, so it can be
+    sampled, pruned, converted and saved as before.
 
     Parameters
     ----------
