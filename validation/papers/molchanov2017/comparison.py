@@ -35,16 +35,18 @@ def run_of(
     name: str, case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
 ) -> ScheduledRun:
     kind = CASES[case]
+    split = models.centred(dataset).train if kind.centring else dataset.train
     of_noise = seed + 1000 * kind.other_noise
     noise = seeded(of_noise, 1, sizes.get("device", "cpu"))
     model = models.network(name, case, seed, noise, quick=sizes["quick"])
     return ScheduledRun(
         model,
         noise,
-        dataset.train,
+        split,
         Settings(sizes["batch_size"], of_noise, sizes["learning_rate"], averaging=None),
         schedule=Schedule(sizes["epochs"], tuple(sizes["warm_up"]), 0.5 * kind.flat_rate),
         zero_from=THRESHOLD if kind.zeroing else math.inf,
+        mask_from=THRESHOLD if kind.masking else math.inf,
         about={"network": name, "case": case},
         file=parts.file(f"{name}-{case}-seed{seed}.pt"),
     )
@@ -53,6 +55,8 @@ def run_of(
 @flushed()
 def train(name: str, case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     run = run_of(name, case, seed, sizes, dataset, parts)
+    if CASES[case].centring:
+        dataset = models.centred(dataset)
     look(run, dataset, sizes["epochs"])
     for _ in run.train(sizes["epochs"]):
         look(run, dataset, sizes["epochs"])

@@ -4,10 +4,12 @@ import json
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from logunif_kl.fitting import Fit
 from logunif_kl.torch import nn
+from validation.experiment import Dataset
 from validation.paths import RESULTS
 
 INITIAL = -10.0  # log sigma^2 of every weight in all cases
@@ -36,8 +38,10 @@ class Case(NamedTuple):
 
     ``other_noise`` means another order of the examples and other noise. The authors' settings are:
     a learning rate that is constant over the first half (``flat_rate``), initial means from
-    N(0, 0.01^2) and biases of zero (``small_start``), means set to zero while log alpha is at
-    least the threshold (``zeroing``), and ReLU after convolutions (``relu``).
+    N(0, 0.01^2) and biases of zero (``small_start``), a likelihood without the means whose log
+    alpha is at least the threshold (``masking``), and images less their mean (``centring``). The
+    record of LeNet-5-Caffe sets such means to zero (``zeroing``), and has ReLU after convolutions
+    (``relu``).
     """
 
     title: str
@@ -48,8 +52,11 @@ class Case(NamedTuple):
     small_start: bool = False
     zeroing: bool = False
     relu: bool = False
+    masking: bool = False
+    centring: bool = False
 
 
+AUTHORS = Case("all four", flat_rate=True, small_start=True, masking=True, centring=True)
 CASES = {
     "exact": Case("exact"),
     "exact_again": Case("exact, other noise", other_noise=True),
@@ -60,10 +67,11 @@ CASES = {
 COMPARED = list(CASES)
 CASES |= {
     "rate": Case("the rate alone", flat_rate=True),
-    "all": Case("all three", flat_rate=True, small_start=True, zeroing=True),
-    "no_rate": Case("without the rate", small_start=True, zeroing=True),
-    "no_start": Case("without the initial values", flat_rate=True, zeroing=True),
-    "no_zeroing": Case("without zeroing", flat_rate=True, small_start=True),
+    "all": AUTHORS,
+    "no_rate": AUTHORS._replace(title="without the rate", flat_rate=False),
+    "no_start": AUTHORS._replace(title="without the initial values", small_start=False),
+    "no_masking": AUTHORS._replace(title="without masks", masking=False),
+    "no_centring": AUTHORS._replace(title="without centring", centring=False),
     "authors": Case("the authors' settings", "exact", "additive", False, True, True, True, True),
     "relu": Case("the rate and ReLU", flat_rate=True, relu=True),
 }
@@ -116,6 +124,13 @@ def _lenet_5_caffe(quick: bool) -> list[torch.nn.Module]:
 
 
 _LAYERS = {"lenet_300_100": _lenet_300_100, "lenet_5_caffe": _lenet_5_caffe}
+
+
+def centred(dataset: Dataset) -> Dataset:
+    """Subtract the mean of the training images from all images."""
+    mean = dataset.train.x.mean(0, dtype=np.float64).astype(np.float32)
+    train, test = (split._replace(x=split.x - mean) for split in (dataset.train, dataset.test))
+    return dataset._replace(train=train, test=test)
 
 
 @torch.no_grad()
