@@ -36,6 +36,7 @@ from ._expected_log_likelihood import (
     expected_categorical_log_likelihood,
     expected_normal_log_likelihood,
 )
+from ._hold import sampled, to_sample
 from ._layer import VariationalLayer
 from ._lazy import (
     LazyVariationalConv1d,
@@ -55,6 +56,7 @@ from ._predict import predict
 from ._prediction import Prediction
 from ._priors import NormalPrior, ScaleMixturePrior, StudentTPrior
 from ._prune import prune, zero_means
+from ._sampled import SampledModule
 from ._sampling import sampling
 from ._schedules import cosine_warm_up, cyclical_warm_up, linear_warm_up
 from ._sparse import SparseConv, SparseEmbedding, SparseLayer, SparseLinear
@@ -77,6 +79,7 @@ __all__ = [
     "NormalPrior",
     "Prediction",
     "Prior",
+    "SampledModule",
     "ScaleMixturePrior",
     "SparseConv",
     "SparseEmbedding",
@@ -112,11 +115,13 @@ __all__ = [
     "parameter_groups",
     "predict",
     "prune",
+    "sampled",
     "sampling",
     "sparsity",
     "threshold_curve",
     "to_compact",
     "to_deterministic",
+    "to_sample",
     "to_sparse",
     "to_variational",
     "zero_means",

@@ -107,12 +107,24 @@ class _VariationalConv(VariationalLayer):
     def _scaled(self, input: Tensor) -> Tensor:
         ones = [1 for _ in self.kernel_size]
         shape = (self._scales(), *ones)
-        if self._batched(input) and self.estimator != "per_batch":
+        if self._batched(input) and self._estimator != "per_batch":
             shape = (input.shape[0], *shape)
-        mean, deviation = self._scale_moments(input.dtype)
+        return input * self._random_scales(shape, input)
+
+    def _random_scales(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        mean, deviation = self._scale_moments(like.dtype)
         if len(deviation) > 1:
+            ones = [1 for _ in self.kernel_size]
             mean, deviation = (x.repeat(self.groups, *ones) for x in (mean, deviation))
-        return input * (mean + deviation * self._normals(shape, input))
+        return mean + deviation * self._normals(shape, like)
+
+    def _drawn_scales(self) -> Tensor:
+        ones = [1 for _ in self.kernel_size]
+        scales = self._random_scales((self._scales(), *ones), self.weight)
+        # An output channel reads the input channels of its group.
+        by_group = scales.view(self.groups, 1, -1, *ones)
+        rows = len(self.weight) // self.groups
+        return by_group.repeat(1, rows, *[1 for _ in by_group.shape[2:]]).flatten(0, 1)
 
     def _scales(self) -> int:
         # Do not use in_channels, which is 0 in a lazy layer whose parameters were loaded.

@@ -18,6 +18,7 @@ from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._embedding import VariationalEmbedding
 from ._layer import VariationalLayer
 from ._linear import VariationalLinear
+from ._sampled import SampledModule, has_sampled_form
 
 Tensor = torch.Tensor
 
@@ -83,12 +84,12 @@ def conversion(model: torch.nn.Module) -> Conversion:
     module  parameters  conversion
     0       27          variational
     1       6           LayerNorm has no weight matrix
-    2       42          GRU has no variational form
+    2       42          GRU is plain, and to_variational can convert it
     """
     found = Conversion({}, {})
     for name, module, parameters in _own(check_module(model)):
         count = sum(parameter.numel() for parameter in parameters)
-        if isinstance(module, VariationalLayer):
+        if isinstance(module, (VariationalLayer, SampledModule)):
             found.variational[name] = count
         else:
             found.left[name] = count, _why(module, parameters)
@@ -116,10 +117,9 @@ def _why(module: torch.nn.Module, parameters: Sequence[Tensor]) -> str:
         return f"{kind.__bases__[0].__name__} {REMOVE_PARAMETRIZATIONS}"
     if not _is_matrix(parameters):
         return f"{kind.__name__} has no weight matrix"
-    if kind in VARIATIONAL:
+    if kind in VARIATIONAL or has_sampled_form(module):
         return f"{kind.__name__} is plain, and to_variational can convert it"
-    base = next((plain.__name__ for plain in VARIATIONAL if issubclass(kind, plain)), None)
-    return f"{kind.__name__} " + (f"is a subclass of {base}" if base else "has no variational form")
+    return f"{kind.__name__} is converted if modules= names it"
 
 
 def _is_matrix(parameters: Sequence[Tensor]) -> bool:
@@ -140,7 +140,7 @@ def warn_of_left(model: torch.nn.Module) -> None:
     left = [
         f"{shown_name(name)} ({type(module).__name__})"
         for name, module, parameters in _own(model)
-        if _is_matrix(parameters) and not isinstance(module, VariationalLayer)
+        if _is_matrix(parameters) and not isinstance(module, (VariationalLayer, SampledModule))
     ]
     if left:
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""

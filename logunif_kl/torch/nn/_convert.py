@@ -8,33 +8,39 @@ identity, parameters and hooks, so optimizers, tied weights and other modules st
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any, NoReturn, Unpack
 
 import torch
 from torch.nn import Parameter
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from ..._errors import OF_COMPLEX, shown
 from ..._layers import check_flag, check_threshold
 from ._arguments import check_module, check_parameters, no_shape, shown_name
+from ._choose import Modules, Parameters, choose
 from ._conversion import VARIATIONAL, copied, warn_of_left
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
 from ._models import kind_name, layers
-from ._options import DEFAULTS, VariationalOptions, checked, list_options, without_embeddings
+from ._options import DEFAULTS, VariationalOptions, checked, list_options
+from ._sampled import (
+    SUFFIX,
+    SampledModule,
+    gaussians,
+    make_plain,
+    sample_weights,
+    unhook,
+)
+from ._tied import forget_tied_variances, name_tied_variances
 
 Tensor = torch.Tensor
-Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
 
 PLAIN: dict[type, type[torch.nn.Module]] = {
     **{variational: plain for plain, variational in VARIATIONAL.items()},
     GaussianDropoutLinear: torch.nn.Linear,
     GaussianDropoutA: torch.nn.Identity,
 }
-_OURS = (VariationalLayer, GaussianDropoutA, GaussianDropoutLinear)
-_NAMES = ", ".join(kind.__name__ for kind in VARIATIONAL)
+_OURS = (VariationalLayer, SampledModule, GaussianDropoutA, GaussianDropoutLinear)
 
 
 @list_options
@@ -42,31 +48,42 @@ def to_variational(
     model: torch.nn.Module,
     *,
     modules: Modules | None = None,
+    parameters: Parameters | None = None,
     inplace: bool = False,
     **options: Unpack[VariationalOptions],
 ) -> torch.nn.Module:
-    """Copy a network and make its layers variational, with their weights as the means.
+    """Copy a network and make its weights Gaussian, with the present weights as the means.
 
     `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and `Embedding` become `VariationalLinear` and
-    so on. They keep their names in the ``state_dict``, their hooks and their mode (training or
-    evaluation). In evaluation mode the copy gives the same outputs as `model`.
+    so on. Attention, recurrent modules and cells, transposed convolutions, `Bilinear`,
+    `EmbeddingBag` and the ``Conv1D`` of Hugging Face become a `SampledModule`: their weights are
+    drawn once in each call of the network, and each weight ``w`` gets a parameter
+    ``w_log_sigma2``. All parameters keep their names in the ``state_dict``, and modules keep their
+    hooks and their mode (training or evaluation). In evaluation mode the copy gives the same
+    outputs as `model`.
 
-    `log_sigma2` or `log_alpha` is trainable even if the weight is frozen. With the additive
-    posterior, weights that are exactly 0 (after pruning, for example) get noise again. Other
-    modules are not converted: `MultiheadAttention` with its ``out_proj``, `LSTM`, `GRU`,
-    `ConvTranspose2d`, `Bilinear`, layers with parametrizations, and subclasses of layers. Unless
-    `modules` is given, a warning names the unconverted modules that have weight matrices.
+    The variances are trainable even if a weight is frozen. With the additive posterior, weights
+    that are exactly 0 (after pruning, for example) get noise again. Layers with parametrizations,
+    subclasses of layers and user-defined modules are converted only if `modules` or `parameters`
+    choose them. Unless `modules` is given, a warning names the unconverted modules that have weight
+    matrices.
 
     Parameters
     ----------
     model : torch.nn.Module
         The network, or one layer.
     posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        As for `VariationalLinear`, the same for every layer.
+        As for `VariationalLinear`, the same for every layer. Sampled weights have the additive
+        posterior, and ignore `estimator`; with another `posterior` or `sharing` they are left.
     modules : type, tuple of types or callable, optional
-        The layers to convert: all layers of these types, or all for which ``modules(name, module)``
-        is true. By default all layers are converted. Subclasses are never converted, because they
-        may use their weight in another way.
+        The modules to convert: all of exactly these types, or all for which ``modules(name,
+        module)`` is true. A module that has no layer here becomes a `SampledModule`, in which all
+        parameters with two dimensions or more are Gaussian, except biases. By default all modules
+        listed above are converted.
+    parameters : sequence of str or callable, optional
+        Further parameters of any module to make Gaussian: their names in ``named_parameters()``, or
+        a function that is true for ``parameters(name, parameter)``. Their modules become a
+        `SampledModule`. To convert only these, pass ``modules=()``.
     inplace : bool
         Convert the layers of `model` itself instead of a copy.
 
@@ -78,13 +95,14 @@ def to_variational(
     Raises
     ------
     TypeError
-        If `model` is not a module; if `modules` names a type that has no variational form; if a
+        If `model` is not a module; if `modules` or `parameters` is neither of its types; if a
         weight is not real, or a hook computes it (`torch.nn.utils.weight_norm`, `spectral_norm`,
         `prune`); if all layers have parametrizations.
     ValueError
         If there is no layer to convert, all layers are variational already, an Embedding has
-        `max_norm` or `sparse` or would have scales or groups (exclude it with `modules`), an option
-        is invalid, or layers that share a weight would have different alphas.
+        `max_norm` or `sparse` or would have scales or groups (exclude it with `modules`), a chosen
+        module cannot have the given `posterior` or `sharing`, an option is invalid, layers that
+        share a weight would have different alphas, or the model has no parameter of a given name.
 
     See Also
     --------
@@ -102,37 +120,44 @@ def to_variational(
       (1): ReLU()
       (2): Linear(in_features=3, out_features=2, bias=True)
     )
+    >>> cell = nn.to_variational(torch.nn.GRUCell(2, 1))
+    >>> [name for name, _ in cell.named_parameters() if "log_sigma2" in name]
+    ['weight_ih_log_sigma2', 'weight_hh_log_sigma2']
     """
     check_flag("inplace", inplace)
-    chosen = _chooser(model, modules)
-    checked(options)
-    found = [name for name, module in model.named_modules() if chosen(name, module)]
-    if not found:
-        if modules is None and any(isinstance(m, VariationalLayer) for m in model.modules()):
-            raise ValueError(
-                f"the layers of this {kind_name(model)} are variational already: change their "
-                "options, or make it plain first by to_deterministic"
-            )
-        for name, each in model.named_modules():
-            check_parameters(name, each)
-        raise ValueError(
-            f"a {kind_name(model)} was given that has no layer to convert: with modules=, choose "
-            f"among {_NAMES} (no subclasses)"
-        )
-    for name in found:
-        _check_convertible(name, model.get_submodule(name), options)
-    _check_shared(model, found, options.get("sharing", "weight"))
+    check_module(model)
+    values = checked(options)
+    chosen = choose(model, modules, parameters, options)
+    if not chosen.layers and not chosen.sampled:
+        _refuse_nothing(model, modules)
     result = model if inplace else copied(model)
     shared: dict[int, Any] = {}
-    for name in found:
+    for name in chosen.layers:
         module: Any = result.get_submodule(name)
         module.__class__ = VARIATIONAL[type(module)]
         module._become_variational(**options)
         own = {each: module._parameters[each] for each in module._shapes(module.weight.shape)}
         module._parameters.update(shared.setdefault(id(module.weight), own))
+    sample_weights(result, chosen.sampled, shared, values)
+    name_tied_variances(result)
     if modules is None:
         warn_of_left(result)
     return result
+
+
+def _refuse_nothing(model: torch.nn.Module, modules: Any) -> NoReturn:
+    ours = (VariationalLayer, SampledModule)
+    if modules is None and any(isinstance(m, ours) for m in model.modules()):
+        raise ValueError(
+            f"the layers of this {kind_name(model)} are variational already: change their options, "
+            "or make it plain first by to_deterministic"
+        )
+    for name, each in model.named_modules():
+        check_parameters(name, each)
+    raise ValueError(
+        f"a {kind_name(model)} was given that has no layer to convert: with modules=, choose types "
+        "of modules that have weight matrices"
+    )
 
 
 def to_deterministic(
@@ -185,7 +210,7 @@ def to_deterministic(
     if threshold is not None:
         threshold = check_threshold(threshold)
     found = [name for name, m in check_module(model).named_modules() if isinstance(m, _OURS)]
-    if not found or any(isinstance(m, VariationalLayer) for m in model.modules()):
+    if not found or any(isinstance(m, (VariationalLayer, SampledModule)) for m in model.modules()):
         layers(model)  # recomputes masked weights; raises if there are no layers
     for name in found:
         module: Any = model.get_submodule(name)
@@ -194,6 +219,8 @@ def to_deterministic(
         names = ["weight"] if hasattr(module, "weight") else []
         if isinstance(module, VariationalLayer):
             names += module._shapes(module.weight.shape)
+        if isinstance(module, SampledModule):
+            names = [*module._gaussian, *(each + SUFFIX for each in module._gaussian)]
         check_parameters(name, module, [each for each in names if not masked(module, each)])
         check_known(name, module)
     result = model if inplace else copy.deepcopy(model, copies(model))
@@ -201,10 +228,34 @@ def to_deterministic(
     for name in found:
         remove_masks(result.get_submodule(name))
         _make_plain(result.get_submodule(name), threshold, products)
+    for module in result.modules():
+        unhook(module)
+    forget_tied_variances(result)
+    return result
+
+
+def without_samples(model: torch.nn.Module, threshold: float | None) -> torch.nn.Module:
+    """Copy a model and make its sampled modules plain, or return a model that has none."""
+    found = [name for name, m in model.named_modules() if isinstance(m, SampledModule)]
+    if not found:
+        return model
+    result = copy.deepcopy(model, copies(model))
+    for name in found:
+        remove_masks(result.get_submodule(name))
+        _make_plain(result.get_submodule(name), threshold, {})
+    for module in result.modules():
+        unhook(module)
     return result
 
 
 def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, int], Any]) -> None:
+    if isinstance(module, SampledModule):
+        for _, weight in gaussians("", module):
+            if threshold is not None:
+                with torch.no_grad():
+                    weight.weight.masked_fill_(weight.log_alpha_of_weights() > threshold, 0.0)
+        make_plain(module)
+        return
     if isinstance(module, VariationalLayer):
         with torch.no_grad():
             if module.posterior == "scaled":
@@ -220,13 +271,15 @@ def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, 
         for name in module._shapes(module.weight.shape):
             del module._parameters[name]
     module.__class__ = PLAIN[type(module)]
-    for name in (*DEFAULTS, "_sampling", "p"):
+    for name in (*DEFAULTS, "_sampling", "_kept", "p"):
         module.__dict__.pop(name, None)
 
 
 def check_known(name: str, module: torch.nn.Module) -> None:
     """Raise if a layer belongs to a user-defined subclass, whose plain form is not known."""
     kind = type(module)
+    if isinstance(module, SampledModule):
+        return
     if isinstance(module, _OURS) and kind not in PLAIN:
         raise TypeError(
             f"{shown_name(name)} is of type {kind.__name__}, which has no known plain form: "
@@ -236,72 +289,6 @@ def check_known(name: str, module: torch.nn.Module) -> None:
 
 def plain_kind(module: torch.nn.Module) -> type[torch.nn.Module]:
     """Return the class of `torch.nn` that computes what a layer computes without noise."""
+    if isinstance(module, SampledModule):
+        return module._plain
     return PLAIN.get(type(module), type(module))
-
-
-def _chooser(model: Any, modules: Any) -> Callable[[str, torch.nn.Module], bool]:
-    check_module(model)
-    if modules is None:
-        return _has_form
-    if isinstance(modules, (type, tuple)):
-        kinds = modules if isinstance(modules, tuple) else (modules,)
-        for kind in kinds:
-            if kind not in VARIATIONAL:
-                raise TypeError(
-                    f"modules names {getattr(kind, '__name__', shown(kind))}, which has no "
-                    f"variational form: choose from {_NAMES}"
-                )
-        return lambda name, module: _has_form(name, module) and type(module) in kinds
-    if not callable(modules):
-        raise TypeError(
-            f"modules must be types or a function of name and module, but {shown(modules)} was "
-            "given: pass torch.nn.Linear, for example"
-        )
-    return lambda name, module: _has_form(name, module) and bool(modules(name, module))
-
-
-def _has_form(name: str, module: torch.nn.Module) -> bool:
-    becomes = getattr(module, "cls_to_become", None)
-    if isinstance(module, LazyModuleMixin) and becomes in VARIATIONAL:
-        raise no_shape(shown_name(name), module)
-    return type(module) in VARIATIONAL
-
-
-def _check_convertible(name: str, module: Any, options: VariationalOptions) -> None:
-    check_parameters(name, module, ("weight",))
-    if module.weight.is_complex():
-        raise TypeError(
-            f"the weights of {shown_name(name)} are of {module.weight.dtype}: {OF_COMPLEX}"
-        )
-    if not module.weight.is_floating_point():
-        raise TypeError(
-            f"the weights of {shown_name(name)} are of {module.weight.dtype}, not of a floating "
-            "type: convert the model before it is quantized"
-        )
-    if isinstance(module, torch.nn.Embedding):
-        unsuited = without_embeddings(options)
-        if unsuited:
-            raise ValueError(
-                f"{unsuited} was given, which has no form for {shown_name(name)}, an Embedding: "
-                "leave it out with modules="
-            )
-        for option in ("max_norm", "sparse"):
-            if getattr(module, option):
-                raise ValueError(
-                    f"{shown_name(name)} is an Embedding with {option}={getattr(module, option)}, "
-                    "which has no variational form: leave it out with modules="
-                )
-
-
-def _check_shared(model: torch.nn.Module, found: list[str], sharing: str) -> None:
-    """Raise if layers with different alphas would share one weight."""
-    units: dict[int, tuple[str, Any]] = {}
-    for name in found:
-        module: Any = model.get_submodule(name)
-        unit = VARIATIONAL[type(module)]._units.get(sharing)
-        first, of_first = units.setdefault(id(module.weight), (name, unit))
-        if unit != of_first:
-            raise ValueError(
-                f"modules {first!r} and {name!r} share a weight, which sharing={sharing!r} would "
-                "give two alphas: pass sharing='weight' or sharing='layer'"
-            )

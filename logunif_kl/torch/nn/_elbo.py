@@ -17,6 +17,7 @@ from ._layer import VariationalLayer
 from ._models import layers, neg_kl
 from ._moments import Moments
 from ._posterior import single
+from ._sampled import SampledModule
 from ._vbp import VBP
 
 Tensor = torch.Tensor
@@ -244,7 +245,8 @@ def _refuse_means(value: Tensor) -> None:
 def _draws(model: torch.nn.Module) -> bool:
     """Whether a variational layer draws noise, or a `VBP` computes moments instead."""
     return any(
-        isinstance(module, VBP) or (isinstance(module, VariationalLayer) and module._draws)
+        isinstance(module, VBP)
+        or (isinstance(module, (VariationalLayer, SampledModule)) and module._draws)
         for module in model.modules()
     )
 

@@ -186,9 +186,9 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         rows, columns = self.weight.shape
         if self.noise == "correlated":
             columns = 1
-        if self.estimator == "local":
+        if self._estimator == "local":
             return self._normals((*input.shape, columns), means)
-        if self.estimator == "per_batch" or not input.ndim:
+        if self._estimator == "per_batch" or not input.ndim:
             return self._normals((rows, columns), means)[input]
         noise = self._normals((input.shape[0], rows, columns), means)
         example = torch.arange(input.shape[0], device=input.device)

@@ -38,8 +38,10 @@ def copies(model: torch.nn.Module) -> dict[int, Any]:
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, _COMPUTE):
                 name = hook._tensor_name if isinstance(hook, BasePruningMethod) else hook.name
-                weight = getattr(module, name)
-                found[id(weight)] = weight.detach().clone()
+                # A sampled module computes this weight anew each time it is read.
+                weight = module.__dict__.get(name)
+                if weight is not None:
+                    found[id(weight)] = weight.detach().clone()
     return found
 
 

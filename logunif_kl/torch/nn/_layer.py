@@ -13,9 +13,9 @@ from torch.nn import Parameter
 from ..._errors import shown
 from . import _moments_rules, _penalty, _posterior, _terms
 from ._hooks import refresh
-from ._local import clamped, exponential, sample_output
+from ._local import clamped, exponential, finite, sample_output
 from ._moments import Moments, check_input
-from ._noise import StochasticModule, normals
+from ._noise import StochasticModule
 from ._options import (
     DEFAULTS,
     FIXED,
@@ -67,7 +67,6 @@ class VariationalLayer(StochasticModule):
     initial: float
     max_log_alpha: float | None
     penalty: Any
-    generator: torch.Generator | None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if type(self) is VariationalLayer:
@@ -150,11 +149,11 @@ class VariationalLayer(StochasticModule):
         if self.posterior == "scaled":
             input = self._scaled(input)
         padded = self._padded(input)
-        if self.estimator == "local":
+        if self._estimator == "local":
             return sample_output(
                 self, padded, self.weight, self.bias, *self._variances(), self._draw
             )
-        if self.estimator == "per_batch" or not self._batched(input) or not input.shape[0]:
+        if self._estimator == "per_batch" or not self._batched(input) or not input.shape[0]:
             return self._product(padded, self._weights(self.weight.shape), self.bias)
         return self._product_each(padded, self._weights((input.shape[0], *self.weight.shape)))
 
@@ -176,8 +175,10 @@ class VariationalLayer(StochasticModule):
         x = x._like(self._padded(x.mean), padded)
         return _moments_rules.product(self._product, x, self.weight, self.bias, variances)
 
-    def _normals(self, shape: Any, like: Tensor) -> Tensor:
-        return normals(shape, like, self.generator)
+    @property
+    def _estimator(self) -> str:
+        """How the noise is drawn: `estimator`, except within `sampled`."""
+        return self.estimator if self._kept is None else "per_batch"
 
     def _draw(self, mean: Tensor) -> Tensor:
         return self._normals(mean.shape, mean)
@@ -227,13 +228,7 @@ class VariationalLayer(StochasticModule):
 
     def _weights(self, shape: Any) -> Tensor:
         """Draw samples of the weights; `shape` ends with the shape of the weights."""
-        deviations = self._deviations()
-        found = self.weight + deviations * self._normals(shape, self.weight)
-        if found.dtype != torch.float16:
-            return found
-        # In float16 a weight may overflow, and an infinite weight times a zero input would be NaN.
-        most = torch.finfo(found.dtype).max
-        return found.clamp(-most, most)
+        return finite(self.weight + self._deviations() * self._normals(shape, self.weight))
 
     def _variances(self) -> tuple[Tensor, bool]:
         """Return the variances of the weights and False, or their logarithms and True."""
@@ -248,6 +243,7 @@ class VariationalLayer(StochasticModule):
     _product_each: Any  # (input, weights): the output, with separate weights for each example
     _batched: Any  # (input): whether the input has a batch dimension
     _scaled: Any  # (input): the input times random scales, for correlated noise
+    _drawn_scales: Any  # (): random scales that are the same for all examples, to multiply `weight`
     _scales: Any  # (): the number of random scales, one for each input unit
 
     def _padded(self, input: Tensor) -> Tensor:

@@ -84,6 +84,17 @@ def composite(
 _LARGEST = {torch.float64: 600.0, torch.float16: 18.0}
 
 
+def finite(weights: Tensor) -> Tensor:
+    """Limit sampled weights in float16, where they may overflow.
+
+    An infinite weight times a zero input would be NaN.
+    """
+    if weights.dtype != torch.float16:
+        return weights
+    most = torch.finfo(weights.dtype).max
+    return weights.clamp(-most, most)
+
+
 def clamped(log_variance: Tensor) -> Tensor:
     """Limit log sigma^2 or log alpha to 60 (float64: 600, float16: 18).
 

@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from ._arguments import check_module
 from ._hooks import refresh
 from ._layer import VariationalLayer
 from ._options import check_of
+from ._sampled import SampledModule, SampledWeight, gaussians
 
 Tensor = torch.Tensor
 
@@ -187,9 +189,9 @@ def parameter_groups(
     variances = {
         id(parameter)
         for module in check_module(model).modules()
-        if isinstance(module, VariationalLayer)
+        if isinstance(module, (VariationalLayer, SampledModule))
         for name, parameter in module.named_parameters(recurse=False)
-        if name.removesuffix("_orig") in ("log_sigma2", "log_alpha", "scale_log_sigma2")
+        if name.removesuffix("_orig").endswith(("log_sigma2", "log_alpha"))
     }
     groups: list[dict[str, Any]] = [
         {"params": [], "weight_decay": decay, **options},
@@ -201,32 +203,30 @@ def parameter_groups(
     return groups
 
 
-def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
-    """List (name, layer, whole) for each variational layer of a model, once.
+def layers(model: Any) -> list[tuple[str, Any, bool]]:
+    """List (name, layer, whole) for each variational layer or sampled weight of a model, once.
 
     A layer is left out if an earlier layer has the same weight and second parameter. `whole` is
     True if another layer with this weight draws noise for the row at `padding_idx`.
     """
-    found: list[tuple[str, VariationalLayer, bool]] = []
+    found: list[tuple[str, Any, bool]] = []
     # Keep the tensors: if one were freed, another tensor could get the same `id`.
     seen: dict[Any, tuple[Tensor, Tensor, int]] = {}
-    for name, module in check_module(model).named_modules():
-        if isinstance(module, VariationalLayer):
-            refresh(module)
-            weight, log_variance = module.weight, module._log_variance
-            at = _place(weight, log_variance, seen)
-            if at is None:
-                seen[_key(weight, log_variance, seen)] = weight, log_variance, len(found)
-                found.append((name, module, False))
-                continue
-            first, other, _ = found[at]
-            if "correlated" in (module.noise, other.noise) or "scaled" in (
-                module.posterior,
-                other.posterior,
-            ):
-                _check_same_scales(first, other, name, module)
-            if _padding(module) != _padding(other):
-                found[at] = first, other, True
+    for name, layer in posteriors(check_module(model)):
+        weight, log_variance = layer.weight, layer._log_variance
+        at = _place(weight, log_variance, seen)
+        if at is None:
+            seen[_key(weight, log_variance, seen)] = weight, log_variance, len(found)
+            found.append((name, layer, False))
+            continue
+        first, other, _ = found[at]
+        if "correlated" in (layer.noise, other.noise) or "scaled" in (
+            layer.posterior,
+            other.posterior,
+        ):
+            _check_same_scales(first, other, name, layer)
+        if _padding(layer) != _padding(other):
+            found[at] = first, other, True
     if not found:
         raise ValueError(
             f"a {kind_name(model)} without variational layers was given: make some with "
@@ -235,9 +235,17 @@ def layers(model: Any) -> list[tuple[str, VariationalLayer, bool]]:
     return found
 
 
-def _check_same_scales(
-    first: str, layer: VariationalLayer, second: str, other: VariationalLayer
-) -> None:
+def posteriors(model: torch.nn.Module) -> Iterator[tuple[str, VariationalLayer | SampledWeight]]:
+    """Yield the variational layers and sampled weights of a model, shared ones several times."""
+    for name, module in model.named_modules():
+        if isinstance(module, VariationalLayer):
+            refresh(module)
+            yield name, module
+        elif isinstance(module, SampledModule):
+            yield from gaussians(name, module)
+
+
+def _check_same_scales(first: str, layer: Any, second: str, other: Any) -> None:
     if layer.posterior == "scaled" or other.posterior == "scaled":
         if any(getattr(layer, name, None) is not getattr(other, name, None) for name in _SCALES):
             raise ValueError(
@@ -251,7 +259,7 @@ def _check_same_scales(
         )
 
 
-def _padding(layer: VariationalLayer) -> int | None:
+def _padding(layer: VariationalLayer | SampledWeight) -> int | None:
     return getattr(layer, "padding_idx", None)
 
 
@@ -278,7 +286,7 @@ def kind_name(model: torch.nn.Module) -> str:
     return f"torch.nn.{name}" if getattr(torch.nn, name, None) is type(model) else type_name(model)
 
 
-def _terms(model: Any, of: str | None) -> list[tuple[VariationalLayer, list[Any]]]:
+def _terms(model: Any, of: str | None) -> list[tuple[Any, list[Any]]]:
     found = []
     for _, layer, whole in layers(model):
         check_of(of, layer.noise)

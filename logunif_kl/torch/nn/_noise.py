@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache
 from itertools import count
 from typing import Any, NoReturn
@@ -21,10 +22,13 @@ class StochasticModule(torch.nn.Module):
 
     _sampling: int = 0
     """The number of open `sampling` contexts of this module, in all threads."""
+    _kept: KeptNoise | None = None
+    """The noise of the weights within `sampled`."""
+    generator: torch.Generator | None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the module, but not its `sampling` contexts, which do not hold for a copy."""
-        super().__setstate__({name: x for name, x in state.items() if name != "_sampling"})
+        """Restore the module, but not its contexts, which do not hold for a copy."""
+        super().__setstate__({k: x for k, x in state.items() if k not in ("_sampling", "_kept")})
 
     def __prepare_scriptable__(self) -> NoReturn:
         """Raise for `torch.jit.script`, which calls this before it reads the code."""
@@ -36,6 +40,34 @@ class StochasticModule(torch.nn.Module):
     @property
     def _draws(self) -> bool:
         return self.training or self._sampling > 0
+
+    def _normals(self, shape: Sequence[int], like: Tensor, name: str = "weight") -> Tensor:
+        """Draw noise for a weight, or return the noise that is kept for it."""
+        if self._kept is None:
+            return normals(shape, like, self.generator)
+        return self._kept.of(self, name, shape, like)
+
+
+class KeptNoise:
+    """The noise of a model's weights within one `sampled` context.
+
+    `keys` has the same key for weights that are one parameter, so that they share their noise.
+    """
+
+    def __init__(
+        self, keys: dict[tuple[StochasticModule, str], int], generator: torch.Generator | None
+    ) -> None:
+        self._keys, self._generator = keys, generator
+        self._found: dict[tuple[int, tuple[int, ...]], Tensor] = {}
+
+    def of(self, module: StochasticModule, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
+        key = self._keys[module, name], tuple(shape)
+        if key not in self._found:
+            # A tensor that is made in inference mode cannot be used in training later.
+            normal = nullcontext() if torch.compiler.is_compiling() else torch.inference_mode(False)
+            with normal:
+                self._found[key] = normals(shape, like, self._generator or module.generator)
+        return self._found[key].to(like.dtype)
 
 
 def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:

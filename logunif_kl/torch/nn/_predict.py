@@ -14,6 +14,7 @@ from ..._layers import check_flag, one_of
 from ._arguments import check_generator, check_module, whole_number
 from ._layer import VariationalLayer
 from ._prediction import LIKELIHOODS, LINKS, PROBIT, Prediction, Tally, check_output, prediction
+from ._sampled import SampledModule
 from ._sampling import (
     check_kinds,
     drawing,
@@ -195,7 +196,8 @@ class _Run:
     def __init__(self, model: torch.nn.Module, likelihood: str, samples: int) -> None:
         self._model, self._likelihood, self._samples = model, likelihood, samples
         self._one_by_one = any(
-            isinstance(module, VariationalLayer) and module.estimator == "per_batch"
+            isinstance(module, SampledModule)
+            or (isinstance(module, VariationalLayer) and module.estimator == "per_batch")
             for module in model.modules()
         )
         self.like: Any = None

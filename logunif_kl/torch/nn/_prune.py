@@ -11,8 +11,8 @@ from torch.nn.utils import prune as torch_prune
 from ..._layers import SILENT, THRESHOLD, check_threshold
 from ._arguments import check_parameters, check_shape
 from ._hooks import masked
-from ._layer import VariationalLayer
-from ._models import layers
+from ._models import layers, posteriors
+from ._sampled import SUFFIX, SampledWeight
 from ._sparsity import kept_weights
 
 Tensor = torch.Tensor
@@ -95,11 +95,13 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
             mask = kept_weights(layer, threshold)
             if layer._grouped:  # a group is pruned whole, because its weights share their noise
                 mask = ~(layer.log_alpha_of_weights() > threshold)
-        torch_prune.custom_from_mask(layer, "weight", mask)
+        module, weight, log_variance = _parameters(layer)
+        torch_prune.custom_from_mask(module, weight, mask)
         if layer.posterior != "multiplicative":
-            shape: Any = layer.log_sigma2.shape
+            shape: Any = layer._log_variance.shape
             # A group with one variance is silent if all its weights are pruned.
-            _silence(layer, mask if mask.shape == shape else mask.float().sum_to_size(shape) > 0)
+            kept = mask if mask.shape == shape else mask.float().sum_to_size(shape) > 0
+            _silence(module, log_variance, kept)
     return model
 
 
@@ -107,8 +109,8 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
 def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
     """Set the means with log alpha of at least a threshold to 0, in place, during training.
 
-    The programs of Molchanov et al. (2017) do so after each step of the optimizer, which makes the
-    networks sparser. The variances stay as they are, and later steps may change the means again.
+    Call it after each step of the optimizer to make the network sparser. The variances stay as
+    they are, and later steps may change the means again.
 
     Parameters
     ----------
@@ -141,9 +143,11 @@ def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
     """
     threshold = check_threshold(threshold)
     for name, layer, _ in layers(model):
-        own = "weight_orig" if masked(layer, "weight") else "weight"
-        check_parameters(name, layer, (own,))
-        layer.get_parameter(own).masked_fill_(layer.log_alpha_of_weights() >= threshold, 0.0)
+        module, own, _ = _parameters(layer)
+        own += "_orig" if masked(module, own) else ""
+        check_parameters(name, module, (own,))
+        noisy = layer.log_alpha_of_weights() >= threshold
+        module._parameters[own].masked_fill_(noisy, 0.0)
 
 
 class _Silence(torch_prune.BasePruningMethod):
@@ -163,25 +167,30 @@ class _Silence(torch_prune.BasePruningMethod):
         return original.masked_fill(mask == 0, SILENT)
 
 
-def _silence(layer: Any, mask: Tensor) -> None:
-    for hook in layer._forward_pre_hooks.values():
-        if isinstance(hook, _Silence):
+def _silence(module: Any, name: str, mask: Tensor) -> None:
+    for hook in module._forward_pre_hooks.values():
+        if isinstance(hook, _Silence) and hook._tensor_name == name:
             # Combine the masks here, because torch would multiply log sigma^2 by a second mask.
-            layer.log_sigma2_mask.mul_(mask)
-            layer.log_sigma2 = hook.apply_mask(layer)
+            module._buffers[f"{name}_mask"].mul_(mask)
+            setattr(module, name, hook.apply_mask(module))
             return
-    _Silence.apply(layer, "log_sigma2", mask)
+    _Silence.apply(module, name, mask)
+
+
+def _parameters(layer: Any) -> tuple[Any, str, str]:
+    """Return the module of a posterior, and the names of its means and variances there."""
+    if isinstance(layer, SampledWeight):
+        return layer.module, layer.name, layer.name + SUFFIX
+    return layer, "weight", layer._log_variance_name
 
 
 def _check_prunable(model: torch.nn.Module) -> None:
     first: dict[int, str] = {}
-    for name, layer in model.named_modules():
-        if not isinstance(layer, VariationalLayer):
-            continue
-        masked = "weight_mask" in layer._buffers
-        if not masked:
-            check_parameters(name, layer, ("weight", layer._log_variance_name))
-        weight = layer.weight_orig if masked else layer.weight
+    for name, layer in posteriors(model):
+        module, *own = _parameters(layer)
+        if not masked(module, own[0]):
+            check_parameters(name, module, own)
+        weight = module._parameters.get(f"{own[0]}_orig", module._parameters.get(own[0]))
         other = first.setdefault(id(weight), name)
         if other != name:
             raise ValueError(

@@ -26,6 +26,14 @@ from ._dropout import GaussianDropoutLinear
 from ._hooks import refresh
 from ._layer import VariationalLayer
 from ._models import kind_name, layers
+from ._sampled import (
+    PlainWeight,
+    SampledModule,
+    SampledWeight,
+    gaussians,
+    has_sampled_form,
+    matrices,
+)
 from ._sparse import SparseLayer
 
 Tensor = torch.Tensor
@@ -254,7 +262,10 @@ def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
     found = False
     for name, module in model.named_modules():
         check_shape(name, module)
-        if is_weighted(module) or (sparse and isinstance(module, SparseLayer)):
+        if is_sampled(module):
+            found = True
+            yield from _weights(name, module)
+        elif is_weighted(module) or (sparse and isinstance(module, SparseLayer)):
             found = True
             refresh(module)
             yield name, module
@@ -267,7 +278,12 @@ def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
 
 def _of_others(model: torch.nn.Module) -> int:
     """Count the parameters of modules that cannot be pruned."""
-    ours = {id(p) for m in model.modules() if is_weighted(m) for p in m.parameters()}
+    ours = {
+        id(p)
+        for m in model.modules()
+        if is_weighted(m) or is_sampled(m)
+        for p in m.parameters(recurse=parametrize.is_parametrized(m))
+    }
     return sum(p.numel() for p in model.parameters() if id(p) not in ours)
 
 
@@ -279,10 +295,23 @@ def is_weighted(module: torch.nn.Module) -> bool:
     return issubclass(kind, VariationalLayer) or kind in (*VARIATIONAL, GaussianDropoutLinear)
 
 
+def is_sampled(module: torch.nn.Module) -> bool:
+    """Whether a module has weights that are sampled, or would be after a conversion."""
+    return isinstance(module, SampledModule) or has_sampled_form(module)
+
+
+def _weights(name: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
+    if isinstance(module, SampledModule):
+        yield from gaussians(name, module)
+        return
+    for each in matrices(module):
+        yield f"{name}.{each}" if name else each, PlainWeight(getattr(module, each))
+
+
 def kept_weights(module: Any, threshold: float) -> Tensor:
     """Return a mask of the weights that are not 0 and whose log alpha is not above a threshold."""
     kept = means(module) != 0
-    if isinstance(module, VariationalLayer):
+    if isinstance(module, (VariationalLayer, SampledWeight)):
         kept &= ~(module.log_alpha_of_weights() > threshold)
     return kept
 

@@ -12,10 +12,11 @@ import torch
 from ..._errors import real_number, type_name
 from ..._layers import THRESHOLD, check_flag, check_threshold, one_of
 from ._arguments import check_parameters, shown_name
-from ._convert import check_known, plain_kind
+from ._convert import check_known, plain_kind, without_samples
 from ._dead_units import drop_units as dropped
 from ._dead_units import links
 from ._hooks import copies
+from ._sampled import PlainWeight
 from ._sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
 from ._sparsity import means, weighted, with_kept
 
@@ -227,6 +228,7 @@ def load_sparse(
             f"state_dict must be a mapping of names to tensors, but {type_name(state_dict)} was "
             "given: pass what state_dict() of the network returned"
         )
+    model = without_samples(model, None)
     found = _saved(model, state_dict)
     shapes = {module: list(module.weight.shape) for module in found}
     for module, saved in found.items():
@@ -258,6 +260,8 @@ class _Saved(NamedTuple):
 def _saved(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> dict[Any, _Saved]:
     found: dict[Any, _Saved] = {}
     for name, module in weighted(model):
+        if isinstance(module, PlainWeight):
+            continue  # `to_sparse` leaves this module dense.
         if getattr(module, "max_norm", None) is not None:
             continue  # `to_sparse` leaves this table as it is.
         check_parameters(name, module)
@@ -284,8 +288,11 @@ def _rebuilt(
     make: Callable[[Any, Tensor, Tensor | None], torch.nn.Module],
 ) -> torch.nn.Module:
     """Copy a model, with the layers that `make` makes of each layer's kept weights and its bias."""
+    model = without_samples(model, threshold)
     weights: dict[torch.nn.Module, tuple[Tensor, Tensor | None]] = {}
     for name, module, _, kept in with_kept(weighted(model), threshold):
+        if isinstance(module, PlainWeight):
+            continue
         if getattr(module, "max_norm", None) is not None:
             continue  # With max_norm, each look-up changes rows of this table.
         check_parameters(name, module)

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from ..._errors import type_name
-from ._arguments import check_module
+from ._arguments import check_module, shown_name
 from ._moments import Moments, check_steepness, check_tensor
+from ._sampled import SampledModule
 
 Tensor = torch.Tensor
 
@@ -108,6 +109,12 @@ def moments(
     if variance is None and isinstance(x, Moments):
         mean, variance = x.mean, x._variance
     check_tensor("x", mean, "convert it with .float(), or pass the output of the embedding")
+    for name, module in model.named_modules():
+        if isinstance(module, SampledModule):
+            raise TypeError(
+                f"{shown_name(name)} is a {type(module).__name__}, whose outputs have no rule for "
+                "moments: leave it plain, with modules= of to_variational"
+            )
     found = model(Moments(mean, variance, steepness=steepness))
     if not isinstance(found, Moments):
         raise TypeError(

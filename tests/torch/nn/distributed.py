@@ -30,8 +30,20 @@ LAYERS = {
 }
 
 
+SAMPLED = {"sampled": True}
+
+
 def network(options):
     torch.manual_seed(1)
+    if options == SAMPLED:
+        plain = torch.nn.Sequential(
+            torch.nn.Unflatten(1, (2, 4)),
+            torch.nn.ConvTranspose1d(2, 3, 2),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(15, 1),
+        )
+        return nn.to_variational(plain)
     return torch.nn.Sequential(
         torch.nn.Unflatten(1, (2, 4)),
         nn.VariationalConv1d(2, 3, 3, padding=1, **options),
@@ -76,7 +88,7 @@ def half(x):
 
 
 def data_parallel(mesh):
-    for name, options in POSTERIORS.items():
+    for name, options in [*POSTERIORS.items(), ("sampled", SAMPLED)]:
         expected = alone(options)
         for kind in ("DDP", "FSDP2"):
             model = network(options)
@@ -84,7 +96,7 @@ def data_parallel(mesh):
                 wrapped = DistributedDataParallel(model)
             else:
                 for layer in model:
-                    if isinstance(layer, nn.VariationalLayer):
+                    if isinstance(layer, (nn.VariationalLayer, nn.SampledModule)):
                         fully_shard(layer, mesh=mesh)
                 wrapped = fully_shard(model, mesh=mesh)
             wrapped.eval()

@@ -76,10 +76,8 @@ class Transformer(torch.nn.Module):
 
 
 LEFT = (
-    "to_variational left module 'attention' (MultiheadAttention), module 'attention.out_proj' "
-    "(NonDynamicallyQuantizableLinear), module 'project' (Conv1D), module 'weighed' "
-    "(ParametrizedLinear), module 'cell' (LSTM) without noise. "
-    "logunif_kl.torch.nn.conversion(model) says why; pass modules= to choose the layers."
+    "to_variational left module 'project' (Conv1D), module 'weighed' (ParametrizedLinear) without "
+    "noise. logunif_kl.torch.nn.conversion(model) says why; pass modules= to choose the layers."
 )
 
 
@@ -91,8 +89,10 @@ class TestWhatIsLeft:
         assert [str(warning.message) for warning in told] == [LEFT]
         assert told[0].filename == __file__
         assert type(made.first) is nn.VariationalLinear
-        made.last, made.first = Conv1D(2, 2), torch.nn.Linear(4, 4)
-        with pytest.warns(UserWarning, match=r"module 'cell' \(LSTM\) and 1 more without noise"):
+        made.first = torch.nn.Linear(4, 4)
+        for name in "abcd":
+            made.add_module(name, Conv1D(2, 2))
+        with pytest.warns(UserWarning, match=r"module 'c' \(Conv1D\) and 1 more without noise"):
             nn.to_variational(made)
 
     @pytest.mark.parametrize(
@@ -109,16 +109,19 @@ class TestWhatIsLeft:
         assert found.variational == {"first": 36}
         assert found.left == {
             "": (4, "Transformer has no weight matrix"),
-            "attention": (60, "MultiheadAttention has no variational form"),
-            "attention.out_proj": (20, "NonDynamicallyQuantizableLinear is a subclass of Linear"),
+            "attention": (60, "MultiheadAttention is plain, and to_variational can convert it"),
+            "attention.out_proj": (
+                20,
+                "NonDynamicallyQuantizableLinear is plain, and to_variational can convert it",
+            ),
             "norm": (8, "LayerNorm has no weight matrix"),
-            "project": (40, "Conv1D has no variational form"),
+            "project": (40, "Conv1D is converted if modules= names it"),
             "weighed": (
                 24,
                 "Linear has parametrizations: remove them first, by "
                 "torch.nn.utils.parametrize.remove_parametrizations",
             ),
-            "cell": (28, "LSTM has no variational form"),
+            "cell": (28, "LSTM is plain, and to_variational can convert it"),
             "head": (10, "Linear is plain, and to_variational can convert it"),
         }
         counts = [*found.variational.values(), *(count for count, _ in found.left.values())]
@@ -133,10 +136,14 @@ class TestWhatIsLeft:
         found = nn.sparsity(model)
         assert found.layers == {
             "first": nn.Sparsity(12, 16),
+            "attention.in_proj_weight": nn.Sparsity(48, 48),
+            "attention.out_proj.weight": nn.Sparsity(16, 16),
             "weighed": nn.Sparsity(16, 16),
-            "not converted": nn.Sparsity(160, 160),
+            "cell.weight_ih_l0": nn.Sparsity(16, 16),
+            "cell.weight_hh_l0": nn.Sparsity(4, 4),
+            "not converted": nn.Sparsity(52, 52),
         }
-        assert (found.kept, found.weights) == (188, 192)
+        assert (found.kept, found.weights) == (164, 168)
 
     def test_shared_parameters(self):
         model = Tied()

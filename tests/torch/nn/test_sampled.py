@@ -1,0 +1,512 @@
+"""Gaussian weights of any module: when they are drawn, and what is computed with them."""
+
+import copy
+import io
+import math
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import logunif_kl as lk  # noqa: E402
+from logunif_kl.torch import nn  # noqa: E402
+from logunif_kl.torch.nn import _noise  # noqa: E402
+
+from .cases import every_backend  # noqa: E402
+
+
+class Loop(torch.nn.Module):
+    """A cell that runs over time steps, and a transposed convolution."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.up = torch.nn.GRUCell(3, 4), torch.nn.ConvTranspose1d(4, 2, 3)
+
+    def forward(self, x):
+        state = x.new_zeros(x.shape[1], 4)
+        for each in x:
+            state = self.cell(each, state)
+        return self.up(state.unsqueeze(-1))
+
+
+class Twice(torch.nn.Module):
+    """Two modules that share a weight, and a parameter that the module itself uses."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Bilinear(3, 3, 3), torch.nn.Bilinear(3, 3, 3)
+        self.second.weight = self.first.weight
+        self.scale = torch.nn.Parameter(torch.randn(3))
+
+    def forward(self, x):
+        return self.second(self.first(x, x), x) * self.scale
+
+
+def attention(*options):
+    return torch.nn.MultiheadAttention(4, 2, *options, dropout=0.0, batch_first=True)
+
+
+# A module, and how it is called.
+MODULES = {
+    "attention": (attention, lambda m, x: m(x, x, x)[0], (2, 3, 4)),
+    "attention of other widths": (
+        partial(torch.nn.MultiheadAttention, 4, 2, kdim=3, vdim=5, batch_first=True),
+        lambda m, x: m(x, x[..., :3], torch.cat([x, x[..., :1]], -1))[0],
+        (2, 3, 4),
+    ),
+    "LSTM": (partial(torch.nn.LSTM, 3, 4, 2), lambda m, x: m(x)[0], (5, 2, 3)),
+    "GRU": (partial(torch.nn.GRU, 3, 4, bidirectional=True), lambda m, x: m(x)[0], (5, 2, 3)),
+    "RNN": (partial(torch.nn.RNN, 3, 4, bias=False), lambda m, x: m(x)[0], (5, 2, 3)),
+    "LSTMCell": (partial(torch.nn.LSTMCell, 3, 4), lambda m, x: m(x)[0], (2, 3)),
+    "RNNCell": (partial(torch.nn.RNNCell, 3, 4), lambda m, x: m(x), (2, 3)),
+    "transposed 1d": (partial(torch.nn.ConvTranspose1d, 2, 3, 3), lambda m, x: m(x), (2, 2, 4)),
+    "transposed 2d": (
+        partial(torch.nn.ConvTranspose2d, 2, 4, 3, stride=2, groups=2),
+        lambda m, x: m(x),
+        (2, 2, 3, 3),
+    ),
+    "transposed 3d": (
+        partial(torch.nn.ConvTranspose3d, 1, 2, 2),
+        lambda m, x: m(x),
+        (1, 1, 2, 2, 2),
+    ),
+    "bilinear": (partial(torch.nn.Bilinear, 3, 3, 2), lambda m, x: m(x, x), (4, 3)),
+    "bags": (
+        partial(torch.nn.EmbeddingBag, 5, 3),
+        lambda m, x: m((x.abs() * 2).long().clamp(max=4)),
+        (2, 4),
+    ),
+    "encoder layer": (
+        partial(torch.nn.TransformerEncoderLayer, 4, 2, 8, dropout=0.0, batch_first=True),
+        lambda m, x: m(x),
+        (2, 3, 4),
+    ),
+    "loop": (Loop, lambda m, x: m(x), (5, 2, 3)),
+    "twice": (Twice, lambda m, x: m(x), (2, 3)),
+}
+every_module = pytest.mark.parametrize("name", MODULES)
+
+
+def made(name, **options):
+    torch.manual_seed(1)
+    make, call, shape = MODULES[name]
+    plain = make()
+    return plain, nn.to_variational(plain, **{"initial": -2.0, **options}), call, torch.randn(shape)
+
+
+def weights(model):
+    """Return the names of Gaussian weights, each shared one once."""
+    suffix = "_log_sigma2"
+    return [n.removesuffix(suffix) for n, _ in model.named_parameters() if n.endswith(suffix)]
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Record all noise that is drawn."""
+    found, original = [], _noise.normals
+
+    def normals(*given):
+        found.append(original(*given))
+        return found[-1]
+
+    monkeypatch.setattr(_noise, "normals", normals)
+    return found
+
+
+@every_module
+class TestCalls:
+    def test_in_evaluation_mode_the_means(self, name):
+        plain, model, call, x = made(name)
+        assert (call(model.eval(), x) == call(plain.eval(), x)).all()
+        state = model.state_dict()
+        assert {n: p for n, p in state.items() if "log_sigma2" not in n}.keys() == {
+            *plain.state_dict()
+        }
+
+    def test_one_draw_and_its_gradients(self, name, drawn, monkeypatch):
+        """As of the plain network with these weights, by autograd."""
+        plain, model, call, x = made(name, modules=_sampled_only)
+        names = weights(model)
+        noises = {}
+        original = nn.SampledModule._sample
+
+        def sample(self, name):
+            found = original(self, name)
+            noises[id(self._parameters[name])] = drawn[-1]
+            return found
+
+        monkeypatch.setattr(nn.SampledModule, "_sample", sample)
+        output = call(model, x)
+        assert len(drawn) == len(names)
+        output.square().sum().backward()
+        state = dict(plain.named_parameters())
+        own = {n: state[n].detach().clone().requires_grad_() for n in names}
+        variances = {n: torch.full_like(own[n], -2.0).requires_grad_() for n in names}
+        given = {
+            n: own[n] + (0.5 * variances[n]).exp() * noises[id(model.get_parameter(n))]
+            for n in names
+        }
+        with torch.nn.utils.stateless._reparametrize_module(plain, given, tie_weights=True):
+            for each in plain.modules():
+                if isinstance(each, torch.nn.RNNBase):
+                    each._flat_weights = [getattr(each, n) for n in each._flat_weights_names]
+            expected = call(plain, x)
+        torch.testing.assert_close(output, expected)
+        expected.square().sum().backward()
+        for n in names:
+            torch.testing.assert_close(model.get_parameter(n).grad, own[n].grad)
+            found = model.get_parameter(f"{n}_log_sigma2").grad
+            torch.testing.assert_close(found, variances[n].grad)
+        assert (call(model, x) != output).any()
+        assert len(drawn) == 2 * len(names)
+
+    def test_the_kl(self, name):
+        _, model, _, _ = made(name)
+        model = model.double()
+        expected = 0.0
+        for each, parameter in model.named_parameters():
+            variances = "log_sigma2" if each.endswith(".weight") else f"{each}_log_sigma2"
+            path = each.removesuffix("weight") if variances == "log_sigma2" else ""
+            found = dict(model.named_parameters()).get(path + variances)
+            if found is None and f"{each}_log_sigma2" in dict(model.named_parameters()):
+                found = model.get_parameter(f"{each}_log_sigma2")
+            if found is not None:
+                mean, log_sigma2 = (p.detach().numpy() for p in (parameter, found))
+                expected += math.fsum(lk.kl_normal(mean, log_sigma2).flat)
+        assert float(nn.kl(model).detach()) == pytest.approx(expected, rel=1e-13)
+        by_name = sum(value.item() for value in nn.named_kl(model).values())
+        assert by_name == pytest.approx(expected, rel=1e-13)
+        nn.kl(model).backward()
+        assert all(model.get_parameter(n).grad.abs().max() > 0 for n in weights(model))
+
+    def test_counts(self, name):
+        plain, model, _, _ = made(name)
+        found = nn.conversion(model)
+        every = sum(found.variational.values()) + sum(n for n, _ in found.left.values())
+        assert every == sum(p.numel() for p in model.parameters())
+        gaussian = nn.sparsity(model)
+        assert gaussian.layers.keys() - {"not converted"} == nn.log_alpha(model).keys()
+        assert nn.sparsity(plain).weights == gaussian.weights
+        assert {*nn.parameter_groups(model, 0.1)[1]["params"]} == {
+            p for n, p in model.named_parameters() if "log_sigma2" in n
+        }
+
+    def test_pruned(self, name):
+        plain, model, call, x = made(name)
+        threshold = nn.density_threshold(model, 0.4)
+        counts = nn.sparsity(model, threshold)
+        gaussian = sum(v.weights for k, v in counts.layers.items() if k != "not converted")
+        kept = sum(v.kept for k, v in counts.layers.items() if k != "not converted")
+        assert kept == math.floor(0.4 * gaussian + 1e-6)
+        dense = nn.to_deterministic(model, threshold).eval()
+        assert type(dense) is type(plain)
+        assert dense.state_dict().keys() == plain.state_dict().keys()
+        assert nn.sparsity(dense) == counts
+        assert not any(m._forward_hooks or m._forward_pre_hooks for m in dense.modules())
+        expected = call(dense, x)
+        for small in (nn.to_sparse(model, threshold), nn.to_compact(model, threshold)):
+            torch.testing.assert_close(call(small, x), expected, rtol=1e-5, atol=1e-6)
+        loaded = nn.load_sparse(model, nn.to_sparse(model, threshold).state_dict())
+        torch.testing.assert_close(call(loaded, x), expected, rtol=1e-5, atol=1e-6)
+        if name == "twice":
+            return  # a shared weight cannot have two masks
+        nn.prune(model, threshold)
+        torch.testing.assert_close(call(model.eval(), x), expected)
+        assert nn.sparsity(model) == counts
+        nn.prune(model, threshold)  # again, with the same masks
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (call(model.train(), x).sum() + 1e-3 * nn.kl(model)).backward()
+            optimizer.step()
+        assert nn.sparsity(model, math.inf).kept == counts.kept
+        again = nn.to_deterministic(pickle.loads(pickle.dumps(model))).eval()
+        torch.testing.assert_close(call(again, x), call(model.eval(), x))
+
+    def test_copies(self, name):
+        _, model, call, x = made(name)
+        copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+        file = io.BytesIO()
+        torch.save(model, file)
+        file.seek(0)
+        copies.append(torch.load(file, weights_only=False))
+        fresh = made(name)[0]
+        copies.append(nn.to_variational(fresh))
+        copies[-1].load_state_dict(model.state_dict())
+        torch.manual_seed(2)
+        expected = call(model, x)
+        for each in copies:
+            assert type(each) is type(model)
+            torch.manual_seed(2)
+            assert (call(each, x) == expected).all()
+
+    def test_a_sample_that_is_kept(self, name, drawn):
+        _, model, call, x = made(name)
+        seeded = partial(torch.Generator().manual_seed, 3)
+        for mode in (True, False):
+            model.train(mode)
+            with nn.sampled(model, seeded()):
+                count = len(drawn)
+                first = call(model, x)
+                assert (call(model, x) == first).all()
+                assert len(drawn) == count
+                first.sum().backward()
+                call(model, x).sum().backward()  # with a graph of its own
+            plain = nn.to_sample(model, seeded())
+            assert plain.training is mode
+            assert not any(isinstance(m, _noise.StochasticModule) for m in plain.modules())
+            torch.testing.assert_close(call(plain, x), first, rtol=1e-5, atol=1e-6)
+        with nn.sampled(model):
+            assert (call(model, x) != first).any()
+        assert (call(model, x) == call(model, x)).all()
+
+    # Where a recurrent module breaks the graph, the compiler looks at samples, which are no leaves.
+    @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+    @every_backend
+    def test_compiled(self, name, backend):
+        _, model, call, x = made(name)
+        whole = name not in ("LSTM", "GRU", "RNN")  # torch.compile does not trace these modules
+        compiled = torch.compile(model, fullgraph=whole, backend=backend)
+        assert (call(compiled, x) != call(compiled, x)).any()
+        (call(compiled, x).square().sum() + nn.kl(model)).backward()
+        assert all(p.grad is not None for p in model.parameters())
+        with nn.sampled(model):
+            expected = call(model, x)
+            torch.testing.assert_close(call(compiled, x), expected, rtol=1e-5, atol=1e-6)
+        assert (call(compiled, x) != call(compiled, x)).any()
+        model.eval()
+        torch.testing.assert_close(call(compiled, x), call(model, x), rtol=1e-5, atol=1e-6)
+        torch.compiler.reset()
+
+
+def _sampled_only(name, module):
+    """Leave the layers plain, so that all noise is that of sampled weights."""
+    return not isinstance(module, (torch.nn.Linear, torch.nn.Embedding)) or "out_proj" in name
+
+
+class TestDraws:
+    def test_one_for_each_outermost_call(self, drawn):
+        model = nn.to_variational(Loop())
+        x = torch.ones(5, 2, 3)
+        for calls in (1, 2):
+            model(x)
+            assert len(drawn) == 3 * calls  # of two matrices of the cell, and of the convolution
+        model.cell(x[0])
+        model.cell(x[0])
+        assert len(drawn) == 10
+        outer = torch.nn.Sequential(model)  # not converted, so that it is no outermost call
+        outer(x)
+        assert len(drawn) == 13
+
+    def test_of_a_shared_weight(self, drawn):
+        model = nn.to_variational(Twice())
+        assert model.first.weight_log_sigma2 is model.second.weight_log_sigma2
+        model(torch.ones(2, 3))
+        assert len(drawn) == 1
+        assert list(nn.named_kl(model)) == ["first.weight"]
+
+    def test_shared_with_a_layer(self):
+        table, bag = torch.nn.Linear(2, 5, bias=False), torch.nn.EmbeddingBag(5, 2)
+        bag.weight = table.weight
+        model = nn.to_variational(torch.nn.ModuleList([table, bag]))
+        assert model[1].weight_log_sigma2 is model[0].log_sigma2
+        assert list(nn.named_kl(model)) == ["0"]
+
+    def test_after_an_error(self, drawn):
+        model = nn.to_variational(Loop())
+        for _ in range(2):
+            with pytest.raises(RuntimeError):
+                model(torch.ones(5, 2, 7))
+        count = len(drawn)
+        model(torch.ones(5, 2, 3))
+        assert len(drawn) == count + 3
+        assert model.cell._held.depth == 0
+
+    def test_the_fast_path_of_attention_is_right(self):
+        """In evaluation mode, without gradients, and within `sampling`."""
+        model = made("encoder layer", initial=-1.0)[1].eval()
+        x = torch.randn(2, 3, 4)
+        seeded = partial(torch.Generator().manual_seed, 3)
+        with torch.no_grad(), nn.sampled(model, seeded()):
+            found = model(x)
+        assert (found != model(x)).any()
+        torch.testing.assert_close(found, nn.to_sample(model, seeded())(x))
+
+    def test_a_generator(self):
+        generator = torch.Generator().manual_seed(0)
+        model = nn.to_variational(Loop(), generator=generator)
+        x = torch.ones(5, 2, 3)
+        state, seed = generator.get_state(), torch.initial_seed()
+        first = model(x)
+        generator.set_state(state)
+        assert (model(x) == first).all()
+        assert torch.initial_seed() == seed
+        with pytest.raises(TypeError, match="generator must be"):
+            model.cell.generator = 3
+
+    def test_options(self):
+        model = nn.to_variational(torch.nn.LSTM(2, 2), penalty="molchanov")
+        weight = model.weight_ih_l0.double(), model.weight_ih_l0_log_sigma2.double()
+        log_alpha = weight[1] - 2.0 * weight[0].abs().log()
+        expected = -lk.methods.molchanov(log_alpha.detach().numpy()).sum()
+        found = float(nn.named_kl(model)["weight_ih_l0"].detach())
+        assert found == pytest.approx(expected, rel=1e-5)
+        model.penalty = nn.NormalPrior(1.0)
+        assert float(nn.kl(model).detach()) > found
+        with pytest.raises(ValueError, match="there is no penalty"):
+            model.penalty = "unknown"
+        assert repr(model).startswith("SampledLSTM(2, 2, sampled=['weight_ih_l0', ")
+
+    def test_half_types(self):
+        model = nn.to_variational(torch.nn.Bilinear(2, 2, 2), initial=60.0).half()
+        assert torch.isfinite(model(torch.zeros(1, 2).half(), torch.ones(1, 2).half())).all()
+        model = nn.to_variational(torch.nn.Bilinear(2, 2, 2)).bfloat16()
+        assert nn.kl(model).dtype == torch.float32
+        assert model(*[torch.ones(1, 2).bfloat16()] * 2).dtype == torch.bfloat16
+
+    def test_moments_of_the_samples(self):
+        """Of one unit of a Bilinear module: sum of x_i x_j w_ij."""
+        torch.manual_seed(0)
+        model = nn.to_variational(torch.nn.Bilinear(2, 2, 1, bias=False), initial=-1.0)
+        x = torch.tensor([[0.5, -2.0]])
+        with torch.no_grad():
+            found = torch.cat([model(x, x) for _ in range(20_000)])
+            mean = torch.nn.functional.bilinear(x, x, model.weight)
+        variance = math.exp(-1.0) * float((x.square().T @ x.square()).sum())
+        assert float(found.mean() - mean) == pytest.approx(0.0, abs=5.0 * (variance / 2e4) ** 0.5)
+        assert float(found.var()) == pytest.approx(variance, rel=5.0 * (2.0 / 2e4) ** 0.5)
+
+
+class TestTransforms:
+    def test_functional_calls(self):
+        model, x = nn.to_variational(Loop()), torch.ones(5, 2, 3)
+        zeros = {n: torch.zeros_like(p) for n, p in model.named_parameters() if "log" not in n}
+        silent = {n: torch.full_like(p, -1e4) for n, p in model.named_parameters() if "log" in n}
+        assert (torch.func.functional_call(model, {**zeros, **silent}, (x,)) == 0.0).all()
+
+    def test_vmap(self):
+        plain = torch.nn.ConvTranspose1d(2, 3, 2)
+        model, x = nn.to_variational(plain, initial=-1.0), torch.ones(2, 2, 4)
+        different, same = (
+            torch.func.vmap(model, randomness=each)(torch.stack([x, x]))
+            for each in ("different", "same")
+        )
+        assert (different[0] != different[1]).all()
+        assert (same[0] == same[1]).all()
+
+    def test_checkpoints(self):
+        model, x = nn.to_variational(Loop()), torch.ones(5, 2, 3)
+        found = []
+        for run in (model, partial(torch.utils.checkpoint.checkpoint, model, use_reentrant=False)):
+            torch.manual_seed(2)
+            model.zero_grad()
+            run(x).square().sum().backward()
+            found.append([p.grad.clone() for p in model.parameters()])
+        assert all(map(torch.equal, *found))
+
+    def test_exports(self):
+        model, x = nn.to_variational(Loop()), torch.randn(5, 2, 3)
+        training = torch.export.export(model, (x,)).module()
+        assert (training(x) != training(x)).any()
+        model.eval()
+        torch.testing.assert_close(torch.export.export(model, (x,)).module()(x), model(x))
+
+    def test_predictions(self):
+        model = nn.to_variational(attention(), initial=-1.0)
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.attention = model
+
+            def forward(self, x):
+                return self.attention(x, x, x)[0]
+
+        found = nn.predict(Net().eval(), torch.randn(6, 3, 4), 10, likelihood="normal")
+        assert (found.variance > 1e-2).all()
+
+    def test_a_bound(self):
+        model, x = nn.to_variational(Twice()), torch.randn(8, 3)
+        elbo = nn.ELBO(model, nn.normal_log_likelihood, 100)
+        bound = elbo(x, x)
+        assert bound.neg_kl.item() == pytest.approx(nn.neg_kl(model).item())
+        with pytest.raises(RuntimeError, match="in evaluation mode, so no noise was drawn"):
+            elbo.eval()(x, x)
+
+
+class TestChoice:
+    def test_types(self):
+        class Own(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = torch.nn.Parameter(torch.randn(3, 2))
+                self.bias_of_rows = torch.nn.Parameter(torch.randn(3, 1))
+
+            def forward(self, x):
+                return x @ self.table
+
+        model = torch.nn.Sequential(torch.nn.Linear(3, 3), Own())
+        with pytest.warns(UserWarning, match=r"left module '1' \(Own\)"):
+            assert type(nn.to_variational(model)[1]) is Own
+        made = nn.to_variational(model, modules=Own)
+        assert type(made[0]) is torch.nn.Linear
+        assert isinstance(made[1], nn.SampledModule)
+        assert isinstance(made[1], Own)
+        assert [*nn.log_alpha(made)] == ["1.table"]
+        assert type(nn.to_deterministic(made)[1]) is Own
+        both = nn.to_variational(made, modules=lambda name, module: name == "0")
+        assert [*nn.log_alpha(both)] == ["0", "1.table"]
+
+    def test_a_subclass_of_a_layer(self):
+        class Twofold(torch.nn.Linear):
+            def forward(self, x):
+                return 2.0 * super().forward(x)
+
+        made = nn.to_variational(torch.nn.Sequential(Twofold(2, 2)), modules=Twofold)
+        x = torch.ones(1, 2)
+        assert (made(x) != made(x)).any()
+        assert isinstance(made[0], Twofold)
+
+    def test_attention_is_whole(self):
+        model = torch.nn.TransformerEncoderLayer(4, 2, 8)
+        made = nn.to_variational(model, modules=torch.nn.MultiheadAttention)
+        assert [*nn.log_alpha(made)] == ["self_attn.in_proj_weight", "self_attn.out_proj.weight"]
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [["scale", "first.bias"], lambda name, _: name in ("scale", "first.bias")],
+        ids=["names", "function"],
+    )
+    def test_parameters(self, parameters, drawn):
+        made = nn.to_variational(Twice(), modules=(), parameters=parameters)
+        assert [*nn.log_alpha(made)] == ["scale", "first.bias"]
+        made(torch.ones(2, 3))
+        assert [tuple(each.shape) for each in drawn] == [(3,), (3,)]
+        every = nn.to_variational(Twice(), parameters=lambda *_: True)
+        assert len(nn.log_alpha(every)) == 4
+
+    def test_other_posteriors_leave_them(self):
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.LSTM(2, 2))
+        with pytest.warns(UserWarning, match="left module '1'"):
+            made = nn.to_variational(model, posterior="multiplicative")
+        assert nn.conversion(made).left["1"] == (
+            48,
+            "LSTM is plain, and to_variational can convert it",
+        )
+
+    def test_what_cannot_be_converted(self):
+        pruned = torch.nn.LSTM(2, 2)
+        torch.nn.utils.prune.random_unstructured(pruned, "weight_ih_l0", 0.5)
+        with pytest.raises((TypeError, ValueError)):
+            nn.to_variational(pruned, modules=torch.nn.LSTM)
+        with pytest.raises(TypeError, match="complex"):
+            nn.to_variational(torch.nn.Bilinear(2, 2, 2, dtype=torch.complex64))
+
+    def test_zero_means(self):
+        model = nn.to_variational(torch.nn.RNNCell(2, 2), initial=0.0)
+        model._parameters["weight_ih"].data = torch.tensor([[1.0, 0.1], [2.0, 0.0]])
+        nn.zero_means(model, 3.0)
+        np.testing.assert_array_equal(model.weight_ih.detach(), [[1.0, 0.0], [2.0, 0.0]])
