@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def progress_bar(description: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
+def progress_bar(description: str, total: int, shown: bool) -> Iterator[Callable[[float], None]]:
     """Yield a function that advances a progress bar. If `shown`, rich draws the bar on stderr."""
     if not shown:
         yield lambda done: None

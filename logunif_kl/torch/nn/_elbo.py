@@ -13,6 +13,7 @@ import torch
 
 from ..._errors import real_number, type_name
 from ._arguments import whole_number
+from ._inputs import call
 from ._layer import VariationalLayer
 from ._models import layers, neg_kl
 from ._moments import Moments
@@ -68,10 +69,13 @@ class ELBO(torch.nn.Module):
     Parameters
     ----------
     model : torch.nn.Module
-        A module with variational layers, called as ``model(x)``.
+        A module with variational layers or a `SampledModule`, called as ``model(x)``. It is called
+        as ``model(*x)`` for a tuple of inputs, and as ``model(**x)`` for a mapping, such as a batch
+        of Hugging Face.
     log_likelihood : callable
         ``log_likelihood(output, target)`` returns log p of each example, with the minibatch as the
-        first dimension. Further dimensions are summed. To use a loss, return its negative. If you
+        first dimension. Further dimensions are summed. The output is that of the model, or the
+        logits of a ``ModelOutput`` of Hugging Face. To use a loss, return its negative. If you
         pass a `functools.partial` that holds parameters or modules, such as a `log_sigma2`, then
         ``parameters()`` and ``state_dict`` of the ELBO include them.
     dataset_size : int
@@ -79,6 +83,9 @@ class ELBO(torch.nn.Module):
     kl_weight : float
         The factor of -KL, at least 0; 1 gives the bound of the paper. You may assign another value
         later. A 0-d tensor is accepted too, but its value is not checked.
+    samples : int
+        The number of times that the model runs on each minibatch. The log-likelihoods are averaged,
+        so the bound has less noise, and takes so much more time and memory.
 
     Raises
     ------
@@ -86,7 +93,7 @@ class ELBO(torch.nn.Module):
         If an argument has a wrong type, or `log_likelihood` is a loss of `torch.nn`.
     ValueError
         If the model holds no variational layer, `dataset_size` is not positive, or `kl_weight` is
-        negative or not finite.
+        negative or not finite, or if `samples` is not positive.
 
     See Also
     --------
@@ -113,6 +120,8 @@ class ELBO(torch.nn.Module):
         log_likelihood: LogLikelihood,
         dataset_size: int,
         kl_weight: float = 1.0,
+        *,
+        samples: int = 1,
     ) -> None:
         super().__init__()
         layers(model)
@@ -126,6 +135,9 @@ class ELBO(torch.nn.Module):
         self.log_likelihood = _registered(log_likelihood, model)
         self.dataset_size = _size(dataset_size)
         self.kl_weight = kl_weight
+        self.samples = whole_number("samples", samples, "1")
+        if self.samples < 1:
+            raise ValueError(f"samples must be positive, but {samples} was given: pass 1")
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute. Check a number that is assigned to `kl_weight`."""
@@ -154,7 +166,8 @@ class ELBO(torch.nn.Module):
         TypeError, ValueError, RuntimeError
             As for `bound`.
         """
-        return self._bound(self.model(x), target, kl_weight)
+        outputs = [call(self.model, x) for _ in range(self.samples)]
+        return self._bound(outputs, target, kl_weight)
 
     def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
         """Estimate the bound from an output that the model has already returned.
@@ -181,22 +194,27 @@ class ELBO(torch.nn.Module):
             If no variational layer drew noise, because none is in training mode or within
             `sampling`. If the bound does not require a gradient, this is only a warning.
         """
-        return self._bound(output, target, kl_weight)
+        return self._bound([output], target, kl_weight)
 
-    def _bound(self, output: Any, target: Any, kl_weight: float | Tensor | None) -> Bound:
+    def _bound(self, outputs: list[Any], target: Any, kl_weight: float | Tensor | None) -> Bound:
         weight = self.kl_weight if kl_weight is None else _weight(kl_weight)
-        each = _checked(self.log_likelihood(output, target), self.dataset_size)
-        # A sum over many examples may overflow float16.
-        likelihood = single(each).sum() * (self.dataset_size / each.shape[0])
+        parts = []
+        for output in outputs:
+            each = _checked(self.log_likelihood(output, target), self.dataset_size)
+            # A sum over many examples may overflow float16.
+            share = self.dataset_size / (each.shape[0] * len(outputs))
+            parts.append(single(each).sum() * share)
+        likelihood = sum(parts[1:], parts[0])
         penalty = neg_kl(self.model)
         value = likelihood + weight * penalty
-        if not isinstance(output, Moments) and not _draws(self.model):
+        if not isinstance(outputs[0], Moments) and not _draws(self.model):
             _refuse_means(value)
         return Bound(value, likelihood, penalty, weight, self.dataset_size)
 
     def extra_repr(self) -> str:
-        """Show the size of the data set and the `kl_weight`."""
-        return f"dataset_size={self.dataset_size}, kl_weight={self.kl_weight}"
+        """Show the size of the data set, the `kl_weight`, and `samples` if it is not 1."""
+        more = f", samples={self.samples}" if self.samples > 1 else ""
+        return f"dataset_size={self.dataset_size}, kl_weight={self.kl_weight}{more}"
 
 
 class _Partial(torch.nn.Module):

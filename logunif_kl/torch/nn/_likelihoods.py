@@ -11,12 +11,15 @@ from torch.nn import functional as F
 
 from ..._errors import type_name
 from .._internals import plain, transformed
+from ._arguments import whole_number
 from ._moments import Moments
 
 Tensor = torch.Tensor
 
 
-def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
+def categorical_log_likelihood(
+    logits: Tensor, target: Tensor, *, class_dim: int = 1, ignore_index: int = -100
+) -> Tensor:
     """Compute log p(target) of each example for a categorical likelihood, for use in `ELBO`.
 
     This is ``-cross_entropy(..., reduction="none")``: the target's logit minus logsumexp(logits).
@@ -26,9 +29,14 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     logits : Tensor
         Of shape (M, classes, ...), not normalised.
     target : Tensor
-        Classes (integers of shape (M, ...)), or probabilities of the shape of `logits`. As in
-        `torch.nn.functional.cross_entropy`, the class -100 has log p = 0 and no gradient. An
-        example of this class still counts in the M of `ELBO`.
+        Classes (integers of shape (M, ...)), or probabilities of the shape of `logits`.
+    class_dim : int
+        The dimension of the classes in `logits`, and in `target` if it holds probabilities. For
+        language models with logits of shape (M, time, classes), pass
+        ``functools.partial(nn.categorical_log_likelihood, class_dim=-1)`` to `ELBO`.
+    ignore_index : int
+        The class of labels that do not count, such as those of padding: log p is 0 for them, with
+        no gradient. An example without other labels still counts in the M of `ELBO`.
 
     Returns
     -------
@@ -38,9 +46,10 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If `target` is not a tensor.
+        If `target` is not a tensor, or `class_dim` is not an integer.
     ValueError
-        If `logits` has no dimension for the classes, or only one class.
+        If `logits` has no dimension `class_dim` for the classes, or only one class, or if the
+        dimension is the first, which is that of the examples.
 
     Examples
     --------
@@ -50,20 +59,30 @@ def categorical_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     tensor([-1.3863, -1.3863])
     """
     _no_moments(logits, "categorical")
+    _check_target(target)
     if logits.ndim < 2:
         raise ValueError(
             f"logits must be of shape (M, classes), but {tuple(logits.shape)} was given: add the "
             "dimension of the minibatch"
         )
+    dim = whole_number("class_dim", class_dim, "-1 for the last dimension")
+    if not -logits.ndim < dim < logits.ndim or dim == 0:
+        raise ValueError(
+            f"class_dim={dim} was given for logits of shape {tuple(logits.shape)}, whose first "
+            f"dimension is that of the examples: pass one from 1 to {logits.ndim - 1}, or -1"
+        )
+    if dim != 1:
+        if target.is_floating_point() and target.ndim == logits.ndim:
+            target = target.movedim(dim, 1)
+        logits = logits.movedim(dim, 1)
     if logits.shape[1] == 1:
         raise ValueError(
             f"logits of shape {tuple(logits.shape)} were given, but a softmax over one class is "
             "always 1: use bernoulli_log_likelihood for a single logit"
         )
-    _check_target(target)
     if not target.is_floating_point():
         target = target.long()  # cross_entropy accepts no other integers
-    return -F.cross_entropy(logits, target, reduction="none")
+    return -F.cross_entropy(logits, target, reduction="none", ignore_index=ignore_index)
 
 
 def bernoulli_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
@@ -104,21 +123,24 @@ def bernoulli_log_likelihood(logits: Tensor, target: Tensor) -> Tensor:
     return -F.binary_cross_entropy_with_logits(logits, target.to(logits.dtype), reduction="none")
 
 
-def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | float = 0.0) -> Tensor:
+def normal_log_likelihood(
+    mean: Tensor | tuple[Tensor, Tensor], target: Tensor, log_sigma2: Tensor | float = 0.0
+) -> Tensor:
     """Compute log p(target) of each element for a normal likelihood, for use in `ELBO`.
 
     This is -(log(2 pi) + log_sigma2 + (target - mean)^2 / sigma^2) / 2. For a variance other than
-    1, pass ``functools.partial(normal_log_likelihood, log_sigma2=...)`` to `ELBO`.
+    1, pass ``functools.partial(normal_log_likelihood, log_sigma2=...)`` to `ELBO`, or let the model
+    return a tuple of the mean and log sigma^2.
 
     Parameters
     ----------
-    mean : Tensor
-        Of any shape whose first dimension is the minibatch.
+    mean : Tensor, or tuple of two Tensors
+        Of any shape whose first dimension is the minibatch. A tuple also holds `log_sigma2`.
     target : Tensor
         Of the same shape.
     log_sigma2 : Tensor or float
         The logarithm of the variance of the data's noise: a number, or a tensor that broadcasts to
-        the shape of `mean`.
+        the shape of `mean`. It is not used if `mean` is a tuple.
 
     Returns
     -------
@@ -139,6 +161,8 @@ def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | flo
     >>> nn.normal_log_likelihood(torch.zeros(2), torch.tensor([0.0, 1.0]))
     tensor([-0.9189, -1.4189])
     """
+    if isinstance(mean, tuple):
+        mean, log_sigma2 = _pair(mean)
     _no_moments(mean, "normal")
     check_same_shape("mean", mean, target)
     log_sigma2 = torch.as_tensor(log_sigma2, dtype=mean.dtype, device=mean.device)
@@ -149,6 +173,15 @@ def normal_log_likelihood(mean: Tensor, target: Tensor, log_sigma2: Tensor | flo
         )
     squares = (target - mean).square() * (-log_sigma2).exp()
     return -0.5 * (math.log(2.0 * math.pi) + log_sigma2 + squares)
+
+
+def _pair(output: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+    if len(output) != 2 or not all(isinstance(each, Tensor) for each in output):
+        raise ValueError(
+            f"the model returned a tuple of {len(output)}: have it return one tensor, or a tuple "
+            "of the mean and log_sigma2"
+        )
+    return output  # type: ignore[return-value]
 
 
 def _broadcasts(shape: torch.Size, to: torch.Size) -> bool:

@@ -4,16 +4,31 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import torch
 
-from ..._errors import shown, type_name
+from ..._errors import shown
 from ..._layers import check_flag, one_of
+from ...methods._progress import progress_bar
 from ._arguments import check_generator, check_module, whole_number
+from ._inputs import call, count_examples, each_tensor, logits_of, tensors
 from ._layer import VariationalLayer
-from ._prediction import LIKELIHOODS, LINKS, PROBIT, Prediction, Tally, check_output, prediction
+from ._prediction import (
+    LIKELIHOODS,
+    LINKS,
+    PROBIT,
+    Prediction,
+    Tally,
+    check_output,
+    no_samples,
+    prediction,
+)
 from ._sampled import SampledModule
 from ._sampling import (
     check_kinds,
@@ -23,8 +38,10 @@ from ._sampling import (
     noisy,
     without_fast_path,
 )
+from ._vbp import VBP
 
 Tensor = torch.Tensor
+Advance = Callable[[float], None]
 
 ELEMENTS = 2**24
 """The default limit on the elements of a module's output in one pass: 64 MiB in float32."""
@@ -45,6 +62,7 @@ def predict(
     batched: bool = True,
     batch_size: int | None = None,
     generator: torch.Generator | None = None,
+    progress: bool = False,
 ) -> Prediction:
     """Return the predictions of a model with dropout, and how uncertain they are.
 
@@ -68,10 +86,13 @@ def predict(
     model : torch.nn.Module
         A module that returns one tensor: logits of shape (M, classes, ...), margins of any shape
         (M, ...) for ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. Leave out a
-        final softmax or sigmoid, because this function applies it. The model may be compiled.
-    x : Tensor
-        The examples, of shape (M, ...). With ``batched=False``, any one argument that the model
-        takes.
+        final softmax or sigmoid, because this function applies it. The model may be compiled, and
+        may return a ``ModelOutput`` of Hugging Face with logits.
+    x : Tensor, tuple, mapping or DataLoader
+        The examples, of shape (M, ...). A tuple of tensors is several inputs, and a mapping is
+        inputs by name. Of the batches of a `torch.utils.data.DataLoader`, a list or tuple begins
+        with the input; they are moved to the model's device. With ``batched=False``, any argument
+        that the model takes.
     samples : int
         The number of samples S, at least 2.
     likelihood : {"categorical", "bernoulli", "normal"}
@@ -98,6 +119,8 @@ def predict(
     generator : torch.Generator, optional
         Draws all noise; the states of other generators are restored. By default the global
         generators and the layers' own generators draw, so `torch.manual_seed` determines the noise.
+    progress : bool
+        Show a progress bar on standard error. This needs the package rich.
 
     Returns
     -------
@@ -110,6 +133,8 @@ def predict(
     ------
     TypeError
         If an argument is of a wrong type, or the model does not return a tensor of real numbers.
+    ImportError
+        If a progress bar is requested but rich is not installed.
     ValueError
         If no module draws noise; if `samples` is below 2 or `batch_size` below 1; if an option is
         not one of its choices, or belongs to another likelihood; if the outputs have no dimension
@@ -179,14 +204,32 @@ def predict(
                 "likelihood='bernoulli'"
             )
         likelihood = PROBIT
+    check_flag("progress", progress)
+    if any(isinstance(module, VBP) for module in model.modules()):
+        raise no_samples()
     found = noisy(model, check_kinds(modules))
-    if batched:
-        _check_examples(x)
     run = _Run(model, likelihood, samples)
-    with drawn_by(generator, model, x):
-        rows = _rows(model, x) if batched and batch_size is None else batch_size
-        with drawing(model, found):
-            moments = [run.one_by_one(x)] if rows is None else run.in_blocks(x, rows)
+    loaded = isinstance(x, torch.utils.data.DataLoader)
+    moments: list[tuple[Tensor, ...]] = []
+    with (
+        drawn_by(generator, model, x),
+        progress_bar("predictions", len(x) if loaded else samples, progress) as advance,
+    ):
+        for batch in _loaded(x, model) if loaded else [x]:
+            examples = count_examples(batch) if batched else None
+            rows = batch_size
+            if rows is None and examples is not None:
+                rows = _rows(model, batch, examples)
+            step = (lambda done: None) if loaded else advance
+            with drawing(model, found):
+                if examples is None or rows is None:
+                    moments.append(run.one_by_one(batch, step))
+                else:
+                    moments += run.in_blocks(batch, examples, rows, step)
+            if loaded:
+                advance(1)
+    if not moments:
+        raise ValueError("the DataLoader has no batches: pass one that has examples")
     return prediction(likelihood, moments, samples, log_sigma2, run.like)
 
 
@@ -203,39 +246,45 @@ class _Run:
         self.like: Any = None
         """The last output of the model, which decides the dtype of the result."""
 
-    def one_by_one(self, x: Any) -> tuple[Tensor, ...]:
+    def one_by_one(self, x: Any, advance: Advance) -> tuple[Tensor, ...]:
         """Run the model on the whole input, once for each sample."""
         tally = Tally(self._likelihood)
         for _ in range(self._samples):
-            tally.add(self._output(x).unsqueeze(0))
+            tally.add(self._output(logits_of(self._model(x))).unsqueeze(0))
+            advance(1)
         return tally.moments()
 
-    def in_blocks(self, x: Tensor, rows: int) -> list[tuple[Tensor, ...]]:
+    def in_blocks(
+        self, x: Any, examples: int, rows: int, advance: Advance
+    ) -> list[tuple[Tensor, ...]]:
         """Run the model on blocks of examples, each repeated for several samples."""
         found: list[tuple[Tensor, ...]] = []
         begin = 0
-        while not found or begin < len(x):
-            block = x[begin : begin + rows]
+        while not found or begin < examples:
+            end = min(begin + rows, examples)
+            block = each_tensor(x, itemgetter(slice(begin, end)))
             try:
-                moments = self._of_block(block, rows)
+                moments = self._of_block(block, end - begin, rows)
             except RuntimeError as error:
                 if rows == 1 or not _out_of_memory(error):
                     raise
-                rows = max(1, min(rows, len(block) * self._samples) // 2)
+                rows = max(1, min(rows, (end - begin) * self._samples) // 2)
                 continue
             found.append(moments)
-            begin += len(block)
+            advance(self._samples * (end - begin) / max(examples, 1))
+            begin = end
         return found
 
-    def _of_block(self, block: Tensor, rows: int) -> tuple[Tensor, ...]:
-        tally, examples = Tally(self._likelihood), len(block)
+    def _of_block(self, block: Any, examples: int, rows: int) -> tuple[Tensor, ...]:
+        tally = Tally(self._likelihood)
         at_once = 1 if self._one_by_one else max(1, rows // max(examples, 1))
         passes = -(-self._samples // at_once)
         for number in range(passes):
             # Use passes of almost the same size, so that a compiled model sees few shapes.
             samples = self._samples // passes + (number < self._samples % passes)
             # Copy the input, because the model may change it.
-            output = self._output(block.repeat(samples, *[1] * (block.ndim - 1)))
+            repeated = each_tensor(block, partial(_repeated, samples))
+            output = self._output(call(self._model, repeated))
             if not output.ndim or len(output) != samples * examples:
                 raise ValueError(
                     f"the model returned shape {tuple(output.shape)} for {samples * examples} "
@@ -244,34 +293,45 @@ class _Run:
             tally.add(output.reshape(samples, examples, *output.shape[1:]))
         return tally.moments()
 
-    def _output(self, x: Any) -> Tensor:
-        output = check_output(self._likelihood, self._model(x))
-        self.like = output
-        return output
+    def _output(self, given: Any) -> Tensor:
+        self.like = check_output(self._likelihood, given)
+        return self.like
 
 
-def _rows(model: torch.nn.Module, x: Tensor) -> int:
+def _repeated(times: int, x: Tensor) -> Tensor:
+    return x.repeat(times, *[1] * (x.ndim - 1))
+
+
+def _loaded(loader: Any, model: torch.nn.Module) -> Iterator[Any]:
+    """Yield the inputs of a `DataLoader`, on the device of the model."""
+    first = next(chain(model.parameters(), model.buffers()), None)
+    for batch in loader:
+        x = batch[0] if isinstance(batch, (list, tuple)) else batch
+        yield x if first is None else each_tensor(x, lambda x: x.to(first.device))
+
+
+def _rows(model: torch.nn.Module, x: Any, examples: int) -> int:
     """Choose the number of rows in a pass by the size of the largest output or weight sample."""
-    if not len(x):
+    if not examples:
         return ELEMENTS
-    few = x[:_PROBED].clone()
-    largest = few.numel()
+    few, probed = each_tensor(x, lambda x: x[:_PROBED].clone()), min(_PROBED, examples)
+    largest = max(each.numel() for each in tensors(few))
 
     def look(module: Any, arguments: Any, output: Any) -> None:
         nonlocal largest
         if isinstance(output, Tensor):
             largest = max(largest, output.numel())
         if isinstance(module, VariationalLayer) and module.estimator == "per_example":
-            largest = max(largest, len(few) * module.weight.numel())
+            largest = max(largest, probed * module.weight.numel())
 
     hooks = [module.register_forward_hook(look) for module in model.modules()]
     try:
         with _not_compiled(), in_training(model, []), without_fast_path():
-            model(few)
+            call(model, few)
     finally:
         for hook in hooks:
             hook.remove()
-    return max(1, ELEMENTS * len(few) // max(largest, 1))
+    return max(1, ELEMENTS * probed // max(largest, 1))
 
 
 def _out_of_memory(error: RuntimeError) -> bool:
@@ -292,13 +352,3 @@ def _at_least(name: str, value: Any, least: int) -> None:
         raise ValueError(
             f"{name} must be at least {least}, but {number} was given: pass a larger one"
         )
-
-
-def _check_examples(x: Any) -> None:
-    if not isinstance(x, Tensor):
-        raise TypeError(
-            f"x must be a torch.Tensor, but {type_name(x)} was given: convert it, or pass "
-            "batched=False"
-        )
-    if not x.ndim:
-        raise ValueError("x must be of shape (M, ...), but a scalar was given: reshape it")

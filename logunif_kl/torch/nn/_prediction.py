@@ -108,13 +108,17 @@ def _joined(parts: tuple[Tensor, ...]) -> Tensor:
     return torch.cat(parts) if len(parts) > 1 else parts[0]
 
 
+def no_samples() -> TypeError:
+    return TypeError(
+        "the model returned Moments, which have no samples: pass the model that VBP wraps, "
+        "vbp.model"
+    )
+
+
 def check_output(likelihood: str, output: Any) -> Tensor:
     """Return the output of a model if it fits the likelihood, otherwise raise an error."""
     if isinstance(output, Moments):
-        raise TypeError(
-            "the model returned Moments, which have no samples: pass the model that VBP wraps, "
-            "vbp.model"
-        )
+        raise no_samples()
     if not isinstance(output, Tensor):
         raise TypeError(
             f"the model returned {type_name(output)}: wrap it in a module that returns one tensor"

@@ -16,6 +16,7 @@ import torch
 
 from ..._errors import shown
 from ._arguments import check_module
+from ._inputs import tensors
 from ._models import kind_name
 from ._noise import StochasticModule
 
@@ -69,8 +70,8 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
     found = [m for m in check_module(model).modules() if isinstance(m, StochasticModule)]
     if not found:
         raise ValueError(
-            f"a {kind_name(model)} was given in which no layer draws noise: pass a model with "
-            "variational layers"
+            f"a {kind_name(model)} was given in which no layer of this library draws noise: pass a "
+            "model with variational layers, or use predict if it has dropout of torch"
         )
     _count(found, 1)
     try:
@@ -208,8 +209,8 @@ def _seed(generator: torch.Generator) -> int:
 
 
 def _accelerators(model: torch.nn.Module, x: Any) -> set[str]:
-    tensors = [*model.parameters(), *model.buffers(), *([x] if isinstance(x, torch.Tensor) else [])]
-    return {tensor.device.type for tensor in tensors} - {"cpu", "meta"}
+    found = [*model.parameters(), *model.buffers(), *tensors(x)]
+    return {each.device.type for each in found} - {"cpu", "meta"}
 
 
 def _seed_global(stack: ExitStack, generator: torch.Generator, types: set[str]) -> None:

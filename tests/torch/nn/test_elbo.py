@@ -368,3 +368,82 @@ def test_in_lightning(tmp_path):
     trainer.save_checkpoint(path)
     restored = Module.load_from_checkpoint(path)
     assert nn.kl(restored) == nn.kl(trained)
+
+
+class TestInputs:
+    """What the model is called with, and what it returns."""
+
+    class Pair(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.VariationalLinear(3, 2)
+
+        def forward(self, a, b):
+            return self.layer(a * b)
+
+    class Named(dict):
+        """As the outputs of Hugging Face are."""
+
+    def test_several(self):
+        model, (a, b), y = self.Pair(), torch.randn(2, 4, 3), torch.tensor([0, 1, 1, 0])
+        elbo = nn.ELBO(model, nn.categorical_log_likelihood, 100)
+        found = []
+        for x in ((a, b), {"b": b, "a": a}):
+            torch.manual_seed(1)
+            found.append(elbo(x, y).value)
+        torch.manual_seed(1)
+        expected = elbo.bound(model(a, b), y).value
+        assert found == [expected, expected]
+
+    def test_logits_of_an_output(self):
+        class Model(self.Pair):
+            def forward(self, a):
+                return TestInputs.Named(loss=None, logits=self.layer(a))
+
+        x, y = torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
+        bound = nn.ELBO(Model(), nn.categorical_log_likelihood, 100)(x, y)
+        assert torch.isfinite(bound.value)
+        # A dict reaches the log-likelihood as it is.
+        plain = nn.ELBO(
+            type("Own", (Model,), {"forward": lambda self, a: {"logits": self.layer(a)}})(),
+            lambda output, y: nn.categorical_log_likelihood(output["logits"], y),
+            100,
+        )
+        assert torch.isfinite(plain(x, y).value)
+
+    @pytest.mark.parametrize("compiled", [False, True])
+    def test_samples(self, compiled):
+        model, x, y = nn.VariationalLinear(3, 2, initial=0.0), torch.randn(4, 3), torch.randn(4, 2)
+        elbo = nn.ELBO(model, nn.normal_log_likelihood, 100, samples=3)
+        run = torch.compile(elbo, backend="aot_eager", fullgraph=True) if compiled else elbo
+        torch.manual_seed(2)
+        bound = run(x, y)
+        bound.loss.backward()
+        one = nn.ELBO(model, nn.normal_log_likelihood, 100)
+        torch.manual_seed(2)
+        each = [one(x, y) for _ in range(3)]
+        expected = sum(b.expected_log_likelihood for b in each) / 3
+        torch.testing.assert_close(bound.expected_log_likelihood, expected)
+        torch.testing.assert_close(bound.value, expected + each[0].neg_kl)
+        assert repr(elbo).splitlines()[0] == "ELBO("
+        assert "dataset_size=100, kl_weight=1.0, samples=3" in repr(elbo)
+
+    def test_sequences(self):
+        """Logits of shape (M, time, classes), and padded labels."""
+        logits, y = torch.randn(2, 5, 7), torch.randint(7, (2, 5))
+        y[0, 3:] = -1
+        of_last = partial(nn.categorical_log_likelihood, class_dim=-1, ignore_index=-1)
+        found = of_last(logits, y)
+        expected = logits.log_softmax(-1).gather(-1, y.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+        torch.testing.assert_close(found, expected * (y >= 0))
+        soft = torch.softmax(torch.randn(2, 5, 7), -1)
+        torch.testing.assert_close(
+            nn.categorical_log_likelihood(logits, soft, class_dim=2),
+            (soft * logits.log_softmax(-1)).sum(-1),
+        )
+
+    def test_a_head_of_two(self):
+        """The mean and the logarithm of the variance."""
+        mean, log_sigma2, y = torch.randn(3, 4, 2)
+        found = nn.normal_log_likelihood((mean, log_sigma2), y)
+        torch.testing.assert_close(found, nn.normal_log_likelihood(mean, y, log_sigma2))

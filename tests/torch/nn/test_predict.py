@@ -594,3 +594,36 @@ def test_log_probabilities_are_logits():
     model = torch.nn.Sequential(network(), torch.nn.LogSoftmax(1))
     both = [nn.predict(m, examples(), 5, generator=generator()) for m in (model, model[0])]
     torch.testing.assert_close(both[0].mutual_information, both[1].mutual_information)
+
+
+class TestInputs:
+    class Pair(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.VariationalLinear(3, 2, initial=0.0)
+
+        def forward(self, a, b=None):
+            return self.layer(a if b is None else a * b)
+
+    def test_several(self):
+        model, (a, b) = self.Pair(), torch.randn(2, 5, 3)
+        generator = torch.Generator()
+        given = [a * b, (a, b), {"b": b, "a": a}]
+        found = [nn.predict(model, x, 20, generator=generator.manual_seed(1)) for x in given]
+        for each in found[1:]:
+            assert all(map(torch.equal, each[:4], found[0][:4]))
+
+    def test_a_loader(self, capsys):
+        model, x = self.Pair(), torch.randn(7, 3)
+        for data in (torch.utils.data.TensorDataset(x, torch.arange(7)), [*x]):
+            loader = torch.utils.data.DataLoader(data, 3)
+            found = nn.predict(model, loader, 2000, progress=True)
+            assert found.mean.shape == (7, 2)
+            whole = nn.predict(model, x, 2000)
+            torch.testing.assert_close(found.mean, whole.mean, rtol=0.1, atol=0.1)
+        assert not capsys.readouterr().out
+
+    def test_moments_have_no_samples(self):
+        model = torch.nn.Sequential(nn.VariationalLinear(3, 2), torch.nn.Dropout(0.5))
+        with pytest.raises(TypeError, match="returned Moments, which have no samples"):
+            nn.predict(nn.VBP(model), torch.ones(2, 3))
