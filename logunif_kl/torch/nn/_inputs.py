@@ -38,6 +38,11 @@ def each_tensor(x: Any, change: Callable[[Tensor], Tensor]) -> Any:
     return x
 
 
+def repeated(x: Any, times: int) -> Any:
+    """Repeat each tensor of an input along its first dimension."""
+    return each_tensor(x, lambda each: each.repeat(times, *[1] * (each.ndim - 1)))
+
+
 def tensors(x: Any) -> Iterator[Tensor]:
     """Yield the tensors of an input."""
     if isinstance(x, Tensor):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -17,7 +16,7 @@ from ..._errors import shown
 from ..._layers import check_flag, one_of
 from ...methods._progress import progress_bar
 from ._arguments import check_generator, check_module, whole_number
-from ._inputs import call, count_examples, each_tensor, logits_of, tensors
+from ._inputs import call, count_examples, each_tensor, logits_of, repeated, tensors
 from ._layer import VariationalLayer
 from ._prediction import (
     LIKELIHOODS,
@@ -283,8 +282,7 @@ class _Run:
             # Use passes of almost the same size, so that a compiled model sees few shapes.
             samples = self._samples // passes + (number < self._samples % passes)
             # Copy the input, because the model may change it.
-            repeated = each_tensor(block, partial(_repeated, samples))
-            output = self._output(call(self._model, repeated))
+            output = self._output(call(self._model, repeated(block, samples)))
             if not output.ndim or len(output) != samples * examples:
                 raise ValueError(
                     f"the model returned shape {tuple(output.shape)} for {samples * examples} "
@@ -296,10 +294,6 @@ class _Run:
     def _output(self, given: Any) -> Tensor:
         self.like = check_output(self._likelihood, given)
         return self.like
-
-
-def _repeated(times: int, x: Tensor) -> Tensor:
-    return x.repeat(times, *[1] * (x.ndim - 1))
 
 
 def _loaded(loader: Any, model: torch.nn.Module) -> Iterator[Any]:
