@@ -17,6 +17,7 @@ NAMES = Path(__file__).parents[2] / "tests" / "golden" / "public.txt"
 
 ALIASES = {
     "logunif_kl.methods.Extremum": "logunif_kl.fitting.Extremum",
+    "logunif_kl.torch.nn.Prediction": "logunif_kl.jax.nn.Prediction",
     "logunif_kl.torch.nn.Prior": "logunif_kl.jax.nn.Prior",
     "logunif_kl.torch.nn.Sparsity": "logunif_kl.jax.nn.Sparsity",
     "logunif_kl.torch.nn.ThresholdCurve": "logunif_kl.jax.nn.ThresholdCurve",

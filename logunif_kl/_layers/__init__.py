@@ -2,6 +2,7 @@
 
 from ._moments import FORMS, LINKS, categorical_penalty, log_ndtr, product_variance, rectified
 from ._options import check_flag, count, finite, one_of
+from ._prediction import PROBIT, Prediction, check_likelihood
 from ._priors import (
     NormalPrior,
     Prior,
@@ -11,16 +12,18 @@ from ._priors import (
     refused,
     returned,
 )
-from ._sparsity import SILENT, THRESHOLD, Sparsity, aligned, check_threshold
+from ._sparsity import SILENT, THRESHOLD, Sparsity, aligned, check_threshold, threshold_that_keeps
 from ._student import log_beta
 from ._threshold_curve import ThresholdCurve, check_measured, check_thresholds
 
 __all__ = [
     "FORMS",
     "LINKS",
+    "PROBIT",
     "SILENT",
     "THRESHOLD",
     "NormalPrior",
+    "Prediction",
     "Prior",
     "ScaleMixturePrior",
     "Sparsity",
@@ -29,6 +32,7 @@ __all__ = [
     "aligned",
     "categorical_penalty",
     "check_flag",
+    "check_likelihood",
     "check_measured",
     "check_threshold",
     "check_thresholds",
@@ -42,4 +46,5 @@ __all__ = [
     "rectified",
     "refused",
     "returned",
+    "threshold_that_keeps",
 ]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from .._errors import real_number
 
 THRESHOLD = 3.0
@@ -99,3 +101,20 @@ def check_threshold(threshold: Any, name: str = "threshold") -> float:
     if math.isnan(number):
         raise ValueError(f"{name} must not be NaN: pass 3.0, or inf to prune only zeros")
     return number
+
+
+def threshold_that_keeps(density: Any, log_alpha: np.ndarray) -> float:
+    """Return the threshold on log alpha that keeps a share of the weights, or less.
+
+    `log_alpha` is inf for weights that are 0, which are never kept.
+    """
+    share = real_number("density", density)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"density must be from 0 to 1, but {share} was given: pass 0.05")
+    found = np.sort(log_alpha)
+    # The product may be a little below an integer: 0.29 * 100 is 28.999999999999996.
+    kept = min(math.floor(share * len(found) + 1e-6), int((found < math.inf).sum()))
+    # If the next weight has the same log alpha, keep none of that log alpha.
+    if 0 < kept < len(found) and found[kept] == found[kept - 1]:
+        kept = int(np.searchsorted(found, found[kept]))
+    return float(found[kept - 1]) if kept else -math.inf

@@ -59,7 +59,7 @@ Examples
 (4, 3)
 """
 
-from ..._layers import Prior, Sparsity, ThresholdCurve
+from ..._layers import Prediction, Prior, Sparsity, ThresholdCurve
 from ._conv import conv
 from ._dense import dense
 from ._elbo import Bound, elbo, linear_warm_up
@@ -76,8 +76,10 @@ from ._likelihoods import (
 )
 from ._moments import Moments, avg_pool, max_pool, relu
 from ._posterior import Dropout, Normal
+from ._predict import predict
 from ._priors import NormalPrior, ScaleMixturePrior, StudentTPrior
-from ._sparsity import log_alpha, prune, sparsity, threshold_curve
+from ._samples import sample, to_deterministic, to_variational, zero_means
+from ._sparsity import density_threshold, log_alpha, prune, sparsity, threshold_curve
 from ._trees import kl, named_kl, neg_kl
 
 __all__ = [
@@ -86,6 +88,7 @@ __all__ = [
     "Moments",
     "Normal",
     "NormalPrior",
+    "Prediction",
     "Prior",
     "ScaleMixturePrior",
     "Sparsity",
@@ -96,6 +99,7 @@ __all__ = [
     "categorical_log_likelihood",
     "conv",
     "dense",
+    "density_threshold",
     "elbo",
     "embedding",
     "expected_bernoulli_log_likelihood",
@@ -108,8 +112,13 @@ __all__ = [
     "named_kl",
     "neg_kl",
     "normal_log_likelihood",
+    "predict",
     "prune",
     "relu",
+    "sample",
     "sparsity",
     "threshold_curve",
+    "to_deterministic",
+    "to_variational",
+    "zero_means",
 ]

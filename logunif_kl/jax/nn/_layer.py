@@ -68,11 +68,13 @@ def draw(
         variance = product.once(squares, weight._variances().astype(low))
         return with_noise(product.once(x, theta), variance, key)
     if estimator == "per_batch" or product.each is None:
-        return product.once(x, _sample(weight, key, (), dtype))
-    return product.each(x, _sample(weight, key, (product.examples,), dtype))
+        return product.once(x, sample_weights(weight, key, (), dtype))
+    return product.each(x, sample_weights(weight, key, (product.examples,), dtype))
 
 
-def _sample(weight: Normal | Dropout, key: Array, before: tuple[int, ...], dtype: Any) -> Array:
+def sample_weights(
+    weight: Normal | Dropout, key: Array, before: tuple[int, ...], dtype: Any
+) -> Array:
     """Draw weights, with the additional leading axes `before`, and clip them to finite numbers."""
     mean, deviations = widened(weight._mean()), weight._deviations()
     drawn = mean + deviations * normals(key, (*before, *mean.shape), mean.dtype)

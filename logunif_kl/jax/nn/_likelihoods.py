@@ -16,7 +16,7 @@ from ._noise import widened
 Array = Any
 
 
-def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
+def categorical_log_likelihood(logits: Any, labels: Any, *, ignore_index: int | None = None) -> Any:
     """Compute log p(label) for a softmax over classes.
 
     Parameters
@@ -25,6 +25,8 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
         Of shape (minibatch, ..., classes).
     labels : array of int
         Of shape (minibatch, ...), from 0 to ``classes - 1``.
+    ignore_index : int, optional
+        A label that does not count, such as that of padding: log p is 0 for it, with no gradient.
 
     Returns
     -------
@@ -57,10 +59,15 @@ def categorical_log_likelihood(logits: Any, labels: Any) -> Any:
             "use bernoulli_log_likelihood for a single logit"
         )
     # Under `jax.jit` jnp.asarray turns a NumPy array into a tracer, so check the original array.
-    _check_classes(given if isinstance(given, np.ndarray) else labels, logits.shape[-1])
+    _check_classes(
+        given if isinstance(given, np.ndarray) else labels, logits.shape[-1], ignore_index
+    )
     found = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
     # take_along_axis gives NaN for too large indices, but counts negative ones from the end.
-    return by_example(jnp.where(labels[..., None] < 0, jnp.nan, found))
+    found = jnp.where(labels[..., None] < 0, jnp.nan, found)
+    if ignore_index is not None:
+        found = jnp.where(labels[..., None] == ignore_index, 0.0, found)
+    return by_example(found)
 
 
 def bernoulli_log_likelihood(logits: Any, targets: Any) -> Any:
@@ -142,11 +149,12 @@ def by_example(values: Array) -> Array:
     return values.reshape(values.shape[0], -1).sum(axis=1)
 
 
-def _check_classes(labels: Array, classes: int) -> None:
+def _check_classes(labels: Array, classes: int, ignored: int | None) -> None:
     """Raise ValueError if a label is not a class. Skip labels that this process cannot read."""
     if not _readable(labels):
         return
     values = np.asarray(labels)
+    values = values if ignored is None else values[values != ignored]
     wrong = values[(values < 0) | (values >= classes)]
     if wrong.size:
         raise ValueError(

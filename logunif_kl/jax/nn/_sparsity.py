@@ -3,12 +3,14 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..._errors import shown
 from ..._layers import (
@@ -19,6 +21,7 @@ from ..._layers import (
     check_measured,
     check_threshold,
     check_thresholds,
+    threshold_that_keeps,
 )
 from ._posterior import Dropout, Normal
 from ._trees import is_posterior, posteriors
@@ -198,6 +201,48 @@ def threshold_curve(
     found = check_thresholds(thresholds)
     losses = tuple(check_measured(measure(prune(tree, threshold))) for threshold in found)
     return ThresholdCurve(found, losses, tuple(sparsity(tree, each) for each in found))
+
+
+def density_threshold(tree: Any, density: float) -> float:
+    """Return the threshold on log alpha that keeps a given share of the weights.
+
+    With it `prune`, `sparsity` and `to_deterministic` keep that share, or less if several weights
+    have the same log alpha. The function returns a Python number, so it cannot be used under
+    `jax.jit`.
+
+    Parameters
+    ----------
+    tree : pytree
+        See `neg_kl`.
+    density : float
+        The share of the weights to keep, from 0 to 1. Weights that are 0 are never kept.
+
+    Returns
+    -------
+    float
+        -inf if no weight can be kept.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For the reasons in `neg_kl`, and if `density` is not a number from 0 to 1.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> weight = nn.Normal(jnp.array([1.0, 0.1, 0.5, 0.0]), jnp.zeros(4))  # 0, 4.6, 1.4, inf
+    >>> threshold = nn.density_threshold(weight, 0.5)
+    >>> print(f"{threshold:.4f}")
+    1.3863
+    >>> nn.sparsity(weight, threshold).kept
+    2
+    """
+    each = [
+        np.where(np.asarray(node._mean()) == 0, math.inf, np.asarray(node.log_alpha_of_weights()))
+        for _, node in posteriors(tree)
+    ]
+    return threshold_that_keeps(density, np.concatenate([x.astype(float).ravel() for x in each]))
 
 
 def _kept(node: Normal | Dropout, threshold: float) -> Array:

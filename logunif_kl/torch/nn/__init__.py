@@ -23,7 +23,7 @@ Sequential(
 )
 """
 
-from ..._layers import Prior, Sparsity, ThresholdCurve
+from ..._layers import Prediction, Prior, Sparsity, ThresholdCurve
 from ._checkpoint import checkpoint_contexts
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._conversion import Conversion, conversion
@@ -53,7 +53,6 @@ from ._linear import VariationalLinear
 from ._models import kl, named_kl, neg_kl, parameter_groups
 from ._moments import Moments
 from ._predict import predict
-from ._prediction import Prediction
 from ._priors import NormalPrior, ScaleMixturePrior, StudentTPrior
 from ._prune import prune, zero_means
 from ._sampled import SampledModule

@@ -12,22 +12,12 @@ from typing import Any
 
 import torch
 
-from ..._errors import shown
-from ..._layers import check_flag, one_of
+from ..._layers import Prediction, check_flag, check_likelihood
 from ...methods._progress import progress_bar
 from ._arguments import check_generator, check_module, whole_number
 from ._inputs import call, count_examples, each_tensor, logits_of, repeated, tensors
 from ._layer import VariationalLayer
-from ._prediction import (
-    LIKELIHOODS,
-    LINKS,
-    PROBIT,
-    Prediction,
-    Tally,
-    check_output,
-    no_samples,
-    prediction,
-)
+from ._prediction import Tally, check_output, no_samples, prediction
 from ._sampled import SampledModule
 from ._sampling import (
     check_kinds,
@@ -191,18 +181,7 @@ def predict(
         _at_least("batch_size", batch_size, 1)
         if not batched:
             raise ValueError("batch_size was given with batched=False: leave one of them out")
-    if log_sigma2 is not None and likelihood != "normal":
-        raise ValueError(
-            f"log_sigma2 was given with likelihood={shown(likelihood)}: pass likelihood='normal'"
-        )
-    likelihood = one_of("likelihood", likelihood, LIKELIHOODS)
-    if one_of("link", link, LINKS) == "probit":
-        if likelihood != "bernoulli":
-            raise ValueError(
-                f"link='probit' was given with likelihood={shown(likelihood)}: pass "
-                "likelihood='bernoulli'"
-            )
-        likelihood = PROBIT
+    likelihood = check_likelihood(likelihood, link, log_sigma2)
     check_flag("progress", progress)
     if any(isinstance(module, VBP) for module in model.modules()):
         raise no_samples()

@@ -4,49 +4,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from ..._errors import real_number, type_name
+from ..._layers import PROBIT, Prediction
 from ._moments import Moments
 
 Tensor = torch.Tensor
-
-LIKELIHOODS = ("categorical", "bernoulli", "normal")
-LINKS = ("logit", "probit")
-PROBIT = "bernoulli of a probit"
-
-
-class Prediction(NamedTuple):
-    """The result of `predict`: the prediction for each example, and its uncertainty.
-
-    Attributes
-    ----------
-    mean : Tensor
-        The mean of the probabilities over the samples, or of the outputs for ``"normal"``.
-    variance : Tensor
-        The variance over the samples (divided by samples - 1) of the probabilities, or of the
-        outputs for ``"normal"``. The variance does not include the noise of the data.
-    entropy : Tensor
-        The entropy of the predictive distribution, in nats. For ``"normal"`` this distribution is
-        taken as normal, and its variance includes the noise of the data.
-    mutual_information : Tensor
-        `entropy` minus the mean entropy of the samples, in nats.
-    samples : int
-        The number of samples.
-    """
-
-    mean: Tensor
-    variance: Tensor
-    entropy: Tensor
-    mutual_information: Tensor
-    samples: int
-
-    @property
-    def expected_entropy(self) -> Tensor:
-        """The mean entropy of the samples: the uncertainty that would remain for known weights."""
-        return self.entropy - self.mutual_information
 
 
 class Tally:

@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn.utils import parametrize
 
-from ..._errors import real_number, shown
+from ..._errors import shown
 from ..._layers import (
     THRESHOLD,
     Sparsity,
@@ -18,6 +19,7 @@ from ..._layers import (
     check_measured,
     check_threshold,
     check_thresholds,
+    threshold_that_keeps,
 )
 from ._arguments import check_module, check_shape
 from ._conversion import VARIATIONAL
@@ -240,20 +242,11 @@ def density_threshold(model: torch.nn.Module, density: float) -> float:
     >>> nn.sparsity(layer, threshold).kept
     2
     """
-    share = real_number("density", density)
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"density must be from 0 to 1, but {share} was given: pass 0.05")
     each = []
     for _, layer, _ in layers(model):
         x = layer.log_alpha_of_weights().masked_fill(means(layer) == 0, math.inf)
-        each.append(_plain(x).flatten().double().cpu())
-    found = torch.cat(each).sort().values
-    # The product may be a little below an integer: 0.29 * 100 is 28.999999999999996.
-    kept = min(math.floor(share * len(found) + 1e-6), int((found < math.inf).sum()))
-    # If the next weight has the same log alpha, keep none of that log alpha.
-    while 0 < kept < len(found) and found[kept] == found[kept - 1]:
-        kept = int((found < found[kept]).sum())
-    return float(found[kept - 1]) if kept else -math.inf
+        each.append(_plain(x).flatten().double().cpu().numpy())
+    return threshold_that_keeps(density, np.concatenate(each))
 
 
 def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:

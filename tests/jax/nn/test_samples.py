@@ -1,0 +1,234 @@
+"""Arrays of any tree that become Gaussian, their samples, and predictions from them."""
+
+import math
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+from scipy.special import expit, softmax  # noqa: E402
+
+from logunif_kl.jax import nn  # noqa: E402
+
+KEY = jax.random.key(0)
+
+
+def params():
+    return {
+        "layers": [{"kernel": jnp.ones((3, 2)), "bias": jnp.zeros(2)}, {"table": jnp.ones((2, 2))}],
+        "count": jnp.arange(6).reshape(2, 3),
+    }
+
+
+class TestTrees:
+    def test_to_variational(self):
+        made = nn.to_variational(params(), log_sigma2=-2.0)
+        assert [*nn.log_alpha(made)] == ["layers.0.kernel", "layers.1.table"]
+        assert (made["layers"][0]["kernel"].log_sigma2 == -2.0).all()
+        again = nn.to_variational(made, lambda path, leaf: path.endswith("bias"))
+        assert [*nn.log_alpha(again)] == ["layers.0.bias", "layers.0.kernel", "layers.1.table"]
+        assert again["layers"][1]["table"].log_sigma2[0, 0] == -2.0
+        for a, b in zip(*map(jax.tree.leaves, (nn.to_deterministic(made), params())), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+    def test_a_sample(self):
+        made = nn.to_variational(params(), log_sigma2=0.0)
+        found = nn.sample(made, KEY)
+        assert jax.tree.structure(found) == jax.tree.structure(params())
+        kernel, table = found["layers"][0]["kernel"], found["layers"][1]["table"]
+        assert (kernel[:2] != table).all()  # each has noise of its own
+        again = jax.jit(nn.sample)(made, KEY)
+        np.testing.assert_allclose(again["layers"][0]["kernel"], kernel, rtol=1e-6)
+        assert (nn.sample(made, jax.random.key(1))["layers"][1]["table"] != table).all()
+
+    def test_its_gradients(self):
+        made = nn.Normal(jnp.array([1.0, -2.0]), jnp.array([-1.0, 0.5]))
+        found = jax.grad(lambda node: (nn.sample({"w": node}, KEY)["w"] ** 2).sum())(made)
+        w = nn.sample({"w": made}, KEY)["w"]
+        np.testing.assert_allclose(found.mu, 2.0 * w, rtol=1e-6)
+        np.testing.assert_allclose(found.log_sigma2, w * (w - made.mu), rtol=1e-5)
+
+    @pytest.mark.parametrize("sharing", ["weight", "output", "input", "layer"])
+    def test_moments_of_dropout(self, sharing):
+        node = nn.Dropout.from_mean(jnp.array([[1.0, 2.0]] * 3), -1.0, sharing=sharing)
+        drawn = jax.vmap(nn.sample, (None, 0))(node, jax.random.split(KEY, 20_000))
+        np.testing.assert_allclose(drawn.mean(0), node.theta, atol=0.05)
+        np.testing.assert_allclose(drawn.var(0), math.exp(-1.0) * node.theta**2, rtol=0.08)
+
+    @pytest.mark.parametrize("axis", [-2, 1])
+    def test_correlated_noise(self, axis):
+        node = nn.Dropout.from_mean(
+            jnp.ones((3, 2)), 0.0, sharing="input", noise="correlated", input_axis=axis
+        )
+        found = nn.sample(node, KEY)
+        other = 1 - axis % 2
+        assert (found == jnp.take(found, jnp.array([0]), other)).all()
+        assert (jnp.diff(found, axis=axis) != 0.0).all()
+
+    def test_half_types(self):
+        node = nn.Normal(jnp.ones(4, jnp.float16), jnp.full(4, 60.0, jnp.float16))
+        assert jnp.isfinite(nn.sample(node, KEY)).all()
+        assert nn.sample(node, KEY).dtype == jnp.float16
+
+    def test_to_deterministic_and_densities(self):
+        node = nn.Normal(jnp.array([1.0, 0.1, 0.5, 0.0]), jnp.zeros(4))
+        threshold = nn.density_threshold({"w": node}, 0.5)
+        np.testing.assert_array_equal(nn.to_deterministic(node, threshold), [1.0, 0.0, 0.5, 0.0])
+        assert nn.density_threshold(node, 1.0) == pytest.approx(math.log(100.0), rel=1e-6)
+        assert nn.density_threshold(node, 0.0) == -math.inf
+        same = nn.Normal(jnp.ones(4), jnp.zeros(4))
+        assert nn.density_threshold(same, 0.5) == -math.inf
+
+    def test_zero_means(self):
+        tree = {"a": nn.Normal(jnp.array([1.0, 0.1]), jnp.zeros(2))}
+        tree["b"] = nn.Dropout.from_mean(jnp.ones((1, 2)), 3.0)
+        found = jax.jit(nn.zero_means)(tree)
+        np.testing.assert_array_equal(found["a"].mu, [1.0, 0.0])
+        np.testing.assert_array_equal(found["a"].log_sigma2, tree["a"].log_sigma2)
+        np.testing.assert_array_equal(found["b"].theta, [[0.0, 0.0]])
+
+    @pytest.mark.parametrize(
+        ("call", "kind", "message"),
+        [
+            (
+                lambda: nn.to_variational(params(), "bias"),
+                TypeError,
+                "where must be a function of path and leaf, but 'bias' was given: pass None for "
+                "all matrices",
+            ),
+            (
+                lambda: nn.to_variational({"a": jnp.zeros(3)}),
+                ValueError,
+                "tree is of type dict and holds no array to make Gaussian: pass the parameters of "
+                "a model, or another function as where",
+            ),
+            (
+                lambda: nn.sample({"a": jnp.zeros(3)}, KEY),
+                ValueError,
+                "tree is of type dict and holds no posterior: make weights Normal or Dropout nodes",
+            ),
+            (
+                lambda: nn.sample(
+                    nn.Dropout.from_mean(
+                        jnp.ones((3, 2)), 0.0, sharing="input", noise="correlated", groups=2
+                    ),
+                    KEY,
+                ),
+                ValueError,
+                "the posterior has correlated noise in groups=2, of which no weights can be drawn: "
+                "use noise='independent'",
+            ),
+            (
+                lambda: nn.density_threshold(nn.Normal(jnp.ones(2), jnp.zeros(2)), 1.5),
+                ValueError,
+                "density must be from 0 to 1, but 1.5 was given: pass 0.05",
+            ),
+        ],
+    )
+    def test_refusals(self, call, kind, message):
+        with pytest.raises(kind) as error:
+            call()
+        assert str(error.value) == message
+
+
+def logits(key):
+    return 2.0 * jax.random.normal(key, (5, 3))
+
+
+class TestPredictions:
+    def recorded(self, samples=50):
+        return np.array([logits(key) for key in jax.random.split(KEY, samples)], float)
+
+    def test_categorical(self):
+        found = nn.predict(logits, KEY, 50)
+        p = softmax(self.recorded(), -1)
+        entropy = -(p.mean(0) * np.log(p.mean(0))).sum(-1)
+        np.testing.assert_allclose(found.mean, p.mean(0), rtol=1e-5)
+        np.testing.assert_allclose(found.variance, p.var(0, ddof=1), rtol=1e-4)
+        np.testing.assert_allclose(found.entropy, entropy, rtol=1e-5)
+        expected = entropy + (p * np.log(p)).sum(-1).mean(0)
+        np.testing.assert_allclose(found.mutual_information, expected, rtol=1e-4)
+        assert found.samples == 50
+
+    def test_bernoulli(self):
+        found = nn.predict(logits, KEY, 50, likelihood="bernoulli")
+        np.testing.assert_allclose(found.mean, expit(self.recorded()).mean(0), rtol=1e-5)
+        probit = nn.predict(logits, KEY, 50, likelihood="bernoulli", link="probit")
+        assert (probit.mean != found.mean).all()
+
+    @pytest.mark.parametrize("log_sigma2", [None, -2.0, np.zeros(3, np.float32)])
+    def test_normal(self, log_sigma2):
+        found = nn.predict(logits, KEY, 50, likelihood="normal", log_sigma2=log_sigma2)
+        y, of_data = self.recorded(), np.exp(0.0 if log_sigma2 is None else log_sigma2)
+        np.testing.assert_allclose(found.mean, y.mean(0), rtol=1e-4, atol=1e-5)
+        v = y.var(0, ddof=1)
+        np.testing.assert_allclose(found.variance, v, rtol=1e-4)
+        entropy = 0.5 * np.log(2 * math.pi * math.e * (v + of_data))
+        np.testing.assert_allclose(found.entropy, entropy, rtol=1e-5)
+        expected = 0.5 * np.log1p(v / of_data)
+        np.testing.assert_allclose(found.mutual_information, expected, rtol=1e-5)
+
+    def test_of_a_model(self):
+        """Under jit, with weights that are drawn for the whole batch."""
+        tree = nn.to_variational({"w": jnp.eye(3)}, log_sigma2=0.0)
+        x = jnp.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+        run = jax.jit(lambda tree, key: nn.predict(lambda k: x @ nn.sample(tree, k)["w"], key, 64))
+        found = run(tree, KEY)
+        assert found.mutual_information[0] > 0.1
+        assert found.mutual_information[1] == pytest.approx(0.0, abs=1e-6)
+
+    @pytest.mark.parametrize(
+        ("call", "kind", "message"),
+        [
+            (
+                lambda: nn.predict(3, KEY),
+                TypeError,
+                "function must take a key and return outputs, but 3 was given: pass lambda key: "
+                "model(params, x, key)",
+            ),
+            (
+                lambda: nn.predict(logits, KEY, 1),
+                ValueError,
+                "samples must be at least 2, but 1 was given: pass a larger one",
+            ),
+            (
+                lambda: nn.predict(lambda key: jnp.ones(3), KEY),
+                ValueError,
+                "the model returned shape (3,), not (M, ..., classes): pass "
+                "likelihood='bernoulli' or 'normal'",
+            ),
+            (
+                lambda: nn.predict(lambda key: [1.0], KEY),
+                TypeError,
+                "the model returned list: pass a function that returns one array",
+            ),
+            (
+                lambda: nn.predict(logits, KEY, link="probit"),
+                ValueError,
+                "link='probit' was given with likelihood='categorical': pass "
+                "likelihood='bernoulli'",
+            ),
+        ],
+    )
+    def test_refusals(self, call, kind, message):
+        with pytest.raises(kind) as error:
+            call()
+        assert str(error.value) == message
+
+
+class TestLikelihood:
+    @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+    def test_labels_that_do_not_count(self, wrap):
+        x, labels = jax.random.normal(KEY, (2, 4, 5)), jnp.array([[0, 1, -100, -100], [4, 3, 2, 1]])
+
+        def likelihood(x):
+            return nn.categorical_log_likelihood(x, labels, ignore_index=-100)
+
+        found = wrap(likelihood)(x)
+        each = np.take_along_axis(jax.nn.log_softmax(x), np.abs(labels % 5)[..., None], -1)[..., 0]
+        np.testing.assert_allclose(found, np.where(labels < 0, 0.0, each).sum(1), rtol=1e-5)
+        slopes = jax.grad(lambda x: wrap(likelihood)(x).sum())(x)
+        assert (slopes[0, 2:] == 0.0).all()
+        assert (slopes[0, :2] != 0.0).all()
