@@ -60,13 +60,7 @@ class Examples:
 
 
 class Objective:
-    """The variational bound of a network, or its log-likelihood if it has no posterior.
-
-    The likelihood is that of the network without the means whose log alpha is at least
-    ``mask_from``. They still count in the KL.
-    """
-
-    mask_from = math.inf
+    """The variational bound of a network, or its log-likelihood if it has no posterior."""
 
     def __init__(self, model: torch.nn.Module, examples: int, kl_weight: float) -> None:
         self._model, self._examples = model, examples
@@ -79,19 +73,10 @@ class Objective:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the loss, the estimated log-likelihood of all examples (Eq. 3), and -KL."""
         if self.elbo is not None:
-            masks = self.mask_from < math.inf
-            bound = self.elbo.bound(self._masked(x), y) if masks else self.elbo(x, y)
+            bound = self.elbo(x, y)
             return bound.loss, bound.expected_log_likelihood.detach(), bound.neg_kl.detach()
         mean = nn.categorical_log_likelihood(self._model(x), y).mean()
         return -mean, self._examples * mean.detach(), torch.zeros_like(mean)
-
-    def _masked(self, x: torch.Tensor) -> torch.Tensor:
-        kept = {}
-        for name, layer in self._model.named_modules():
-            if isinstance(layer, nn.VariationalLayer):
-                noisy = layer.log_alpha_of_weights().detach() >= self.mask_from
-                kept[f"{name}.weight"] = layer.weight.masked_fill(noisy, 0.0)
-        return torch.func.functional_call(self._model, kept, (x,))
 
 
 @contextlib.contextmanager

@@ -37,8 +37,8 @@ class Schedule:
 class ScheduledRun(Run):
     """A `Run` that follows a `Schedule`; the step determines its state, so it can resume.
 
-    After each step it sets the means to zero whose log alpha is at least ``zero_from``. The
-    likelihood has no means whose log alpha is at least ``mask_from``.
+    After each step it sets the means to zero whose log alpha is at least ``zero_from``.
+    ``mask_from`` is that of `logunif_kl.torch.nn.ELBO`.
     """
 
     def __init__(
@@ -47,12 +47,13 @@ class ScheduledRun(Run):
         schedule: Schedule,
         about: Record,
         zero_from: float = math.inf,
-        mask_from: float = math.inf,
+        mask_from: float | None = None,
         **options: Any,
     ) -> None:
         super().__init__(*given, about={**about, "schedule": schedule.about()}, **options)
         self._schedule, self._zero_from = schedule, zero_from
-        self._objective.mask_from = mask_from
+        if mask_from is not None:
+            self._objective.elbo.mask_from = mask_from
 
     def _take_step(self) -> None:
         epoch = self.epoch + self._in_epoch / len(self._examples)

@@ -36,8 +36,8 @@ def to_variational(tree: Any, where: Where | None = None, *, log_sigma2: float =
         The parameters of a model. Posteriors in it stay as they are.
     where : callable, optional
         ``where(path, leaf)`` is true for the arrays to replace. `path` is a dotted path, such as
-        ``"layers.0.weight"``. By default all floating-point arrays of two dimensions or more, except
-        those with "bias" in their path.
+        ``"layers.0.weight"``. By default all floating-point arrays of two dimensions or more,
+        except those with "bias" in their path.
     log_sigma2 : float, optional
         The logarithm of the initial variances.
 

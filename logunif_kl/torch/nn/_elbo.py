@@ -10,12 +10,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from torch.func import functional_call
 
 from ..._errors import real_number, type_name
+from ..._layers import check_threshold
 from ._arguments import whole_number
 from ._inputs import call
 from ._layer import VariationalLayer
-from ._models import layers, neg_kl
+from ._models import layers, neg_kl, parameter_name
 from ._moments import Moments
 from ._posterior import single
 from ._sampled import SampledModule
@@ -86,6 +88,11 @@ class ELBO(torch.nn.Module):
     samples : int
         The number of times that the model runs on each minibatch. The log-likelihoods are averaged,
         so the bound has less noise, and takes so much more time and memory.
+    mask_from : float, optional
+        Leave out of the likelihood, but not of the KL, the means with a log alpha of at least this
+        number. The programs of Molchanov et al. (2017) do so, with 3: networks become sparser with
+        the same error, because noisy means are no longer used. Layers pruned by `prune` have no
+        parameters to leave out, so do not combine the two.
 
     Raises
     ------
@@ -122,6 +129,7 @@ class ELBO(torch.nn.Module):
         kl_weight: float = 1.0,
         *,
         samples: int = 1,
+        mask_from: float | None = None,
     ) -> None:
         super().__init__()
         layers(model)
@@ -138,6 +146,7 @@ class ELBO(torch.nn.Module):
         self.samples = whole_number("samples", samples, "1")
         if self.samples < 1:
             raise ValueError(f"samples must be positive, but {samples} was given: pass 1")
+        self.mask_from = None if mask_from is None else check_threshold(mask_from)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute. Check a number that is assigned to `kl_weight`."""
@@ -166,8 +175,17 @@ class ELBO(torch.nn.Module):
         TypeError, ValueError, RuntimeError
             As for `bound`.
         """
-        outputs = [call(self.model, x) for _ in range(self.samples)]
+        run = self.model if self.mask_from is None else self._masked(self.mask_from)
+        outputs = [call(run, x) for _ in range(self.samples)]
         return self._bound(outputs, target, kl_weight)
+
+    def _masked(self, threshold: float) -> Callable[..., Any]:
+        """Return the model without its noisy means, which have no gradient from its output."""
+        kept = {}
+        for name, layer, _ in layers(self.model):
+            noisy = layer.log_alpha_of_weights().detach() >= threshold
+            kept[parameter_name(name, layer)] = layer.weight.masked_fill(noisy, 0.0)
+        return lambda *args, **kwargs: functional_call(self.model, kept, args, kwargs)
 
     def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
         """Estimate the bound from an output that the model has already returned.

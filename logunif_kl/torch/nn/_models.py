@@ -235,6 +235,13 @@ def layers(model: Any) -> list[tuple[str, Any, bool]]:
     return found
 
 
+def parameter_name(name: str, layer: VariationalLayer | SampledWeight) -> str:
+    """Return the name of the parameter that has the means of a layer or weight in `layers`."""
+    if isinstance(layer, SampledWeight):
+        return name
+    return f"{name}.weight" if name else "weight"
+
+
 def posteriors(model: torch.nn.Module) -> Iterator[tuple[str, VariationalLayer | SampledWeight]]:
     """Yield the variational layers and sampled weights of a model, shared ones several times."""
     for name, module in model.named_modules():

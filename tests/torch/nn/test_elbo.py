@@ -447,3 +447,35 @@ class TestInputs:
         mean, log_sigma2, y = torch.randn(3, 4, 2)
         found = nn.normal_log_likelihood((mean, log_sigma2), y)
         torch.testing.assert_close(found, nn.normal_log_likelihood(mean, y, log_sigma2))
+
+
+class TestMasks:
+    # Where the RNN breaks the graph, the compiler looks at tensors that are no leaves.
+    @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+    @pytest.mark.parametrize("compiled", [False, True])
+    def test_noisy_means_are_not_in_the_likelihood(self, compiled):
+        torch.manual_seed(1)
+        plain = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.RNN(4, 2))
+        plain.append(type("First", (torch.nn.Module,), {"forward": lambda self, x: x[0]})())
+        model = nn.to_variational(plain, initial=0.0)
+        x, y = torch.randn(5, 3), torch.randn(5, 2)
+        elbo = nn.ELBO(model, nn.normal_log_likelihood, 100, mask_from=3.0)
+        run = torch.compile(elbo, backend="aot_eager") if compiled else elbo
+        noisy = {name: each >= 3.0 for name, each in nn.log_alpha(model).items()}
+        assert sum(int(each.sum()) for each in noisy.values()) > 0
+        torch.manual_seed(2)
+        bound = run(x, y)
+        bound.expected_log_likelihood.backward()
+        names = ("0.weight", "1.weight_ih_l0", "1.weight_hh_l0")
+        for each, name in zip(noisy.values(), names, strict=True):
+            gradient = model.get_parameter(name).grad
+            assert (gradient[each] == 0.0).all()
+            assert (gradient[~each] != 0.0).all()
+        expected = nn.neg_kl(model)
+        torch.testing.assert_close(bound.neg_kl, expected)
+        nn.zero_means(model, 3.0)
+        torch.manual_seed(2)
+        zeroed = nn.ELBO(model, nn.normal_log_likelihood, 100)(x, y)
+        torch.testing.assert_close(bound.expected_log_likelihood, zeroed.expected_log_likelihood)
+        assert zeroed.neg_kl != bound.neg_kl
+        torch.compiler.reset()

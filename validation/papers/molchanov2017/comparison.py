@@ -46,7 +46,7 @@ def run_of(
         Settings(sizes["batch_size"], of_noise, sizes["learning_rate"], averaging=None),
         schedule=Schedule(sizes["epochs"], tuple(sizes["warm_up"]), 0.5 * kind.flat_rate),
         zero_from=THRESHOLD if kind.zeroing else math.inf,
-        mask_from=THRESHOLD if kind.masking else math.inf,
+        mask_from=THRESHOLD if kind.masking else None,
         about={"network": name, "case": case},
         file=parts.file(f"{name}-{case}-seed{seed}.pt"),
     )
