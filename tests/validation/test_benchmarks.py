@@ -368,6 +368,7 @@ class TestLayers:
     @pytest.fixture
     def tiny(self, layers):
         small = {"widths": (5, 4, 3), "batches": (4, 8), "images": (2, 4, 3), "rounds": 2}
+        small["texts"] = (1, 4, 2, 2, 3)
         return layers.Plan(**small, shapes=((4, 3, 3, 3), (5, 4)), compiled=False)
 
     def test_the_command(self, layers, tiny, monkeypatch, tmp_path, capsys):
@@ -382,6 +383,8 @@ class TestLayers:
             "5-4-3, minibatch 4",
             "5-4-3, minibatch 8",
             "convolution 2 to 2, 3x3 on 4x4, minibatch 3",
+            "transformer, 1 blocks of width 4, 6 tokens",
+            "torch.nn.TransformerEncoder, 1 blocks of width 4, 6 tokens",
             "the KL alone, 128 weights in 2 tensors",
         ]
         *networks, alone = document["networks"]
@@ -432,8 +435,12 @@ class TestLayers:
         found = layers.networks(tiny)
         assert found["networks"][0]["failed"] == {"peer": "RuntimeError: it is broken"}
         assert layers.notes(found) == [
-            f"peer did not run (5-4-3, minibatch {size}): RuntimeError: it is broken"
-            for size in (4, 8)
+            f"peer did not run ({network}): RuntimeError: it is broken"
+            for network in (
+                "5-4-3, minibatch 4",
+                "5-4-3, minibatch 8",
+                "transformer, 1 blocks of width 4, 6 tokens",
+            )
         ]
 
     def test_a_step_trains_with_the_kl(self, layers, tiny):

@@ -1,7 +1,8 @@
 """Training steps of whole layers in PyTorch with their KL, compared with other packages.
 
 A multilayer perceptron is timed with two sizes of the minibatch, and a convolution as inside a
-network. The fourth part times only the KL, of as many weights as a ResNet-50 has. Every round takes
+network. A transformer has linear layers of each package, and torch's own one is converted as a
+whole. The last part times only the KL, of as many weights as a ResNet-50 has. Every round takes
 one step of each implementation, so that the drift of the machine cancels.
 """
 
@@ -54,6 +55,8 @@ class Plan:
     batches: tuple[int, ...] = (128, 1000)
     # Channels, image size and minibatch of the convolution.
     images: tuple[int, int, int] = (64, 32, 64)
+    # Blocks, width, heads, sequences and tokens of a sequence of the transformers.
+    texts: tuple[int, int, int, int, int] = (2, 128, 4, 32, 128)
     shapes: Sequence[tuple[int, ...]] = tuple(resnet50_shapes())
     rounds: int = 9
     seed: int = 0
@@ -130,6 +133,54 @@ def convolution(plan: Plan, kind: Made) -> tuple[Any, Callable[[Any], Any]]:
     x = torch.randn(batch, channels, side, side, generator=generator).to(plan.device)
     x.requires_grad_()
     return model, lambda model: model(x).square().mean()
+
+
+class Block(torch.nn.Module):
+    """A block of a transformer whose matrices are all linear layers of one kind."""
+
+    def __init__(self, width: int, heads: int, linear: peers.Layer) -> None:
+        super().__init__()
+        self.heads = heads
+        self.read, self.out = linear(width, 3 * width), linear(width, width)
+        self.widen, self.narrow = linear(width, 4 * width), linear(4 * width, width)
+        self.first, self.second = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts = self.read(self.first(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        found = F.scaled_dot_product_attention(*parts)
+        x = x + self.out(found.transpose(1, 2).flatten(2))
+        return x + self.narrow(F.gelu(self.widen(self.second(x))))
+
+
+def transformer(plan: Plan, kind: Made) -> tuple[Any, Callable[[Any], Any]]:
+    """Make a transformer, and its loss."""
+    blocks, width, heads, *_ = plan.texts
+    model = torch.nn.Sequential(*(Block(width, heads, kind.linear) for _ in range(blocks)))
+    return model, partial(_of_texts, *_texts(plan))
+
+
+def encoder(plan: Plan, kind: Made) -> tuple[Any, Callable[[Any], Any]]:
+    """Make torch's own transformer, converted as a whole where the weights are ours."""
+    blocks, width, heads, *_ = plan.texts
+    layer = torch.nn.TransformerEncoderLayer(
+        *(width, heads, 4 * width, 0.0), batch_first=True, norm_first=True
+    )
+    model: Any = torch.nn.TransformerEncoder(layer, blocks, enable_nested_tensor=False)
+    if kind.name != TORCH:
+        estimator = "per_batch" if kind.name == OURS_PER_BATCH else "local"
+        model = nn.to_variational(model, estimator=estimator)
+    return model, partial(_of_texts, *_texts(plan))
+
+
+def _texts(plan: Plan) -> tuple[torch.Tensor, torch.Tensor]:
+    _, width, _, batch, tokens = plan.texts
+    generator = torch.Generator().manual_seed(plan.seed)
+    x, y = torch.randn(2, batch, tokens, width, generator=generator).to(plan.device)
+    return x, y
+
+
+def _of_texts(x: torch.Tensor, y: torch.Tensor, model: Any) -> torch.Tensor:
+    return F.mse_loss(model(x), y)
 
 
 def ways(
@@ -210,6 +261,9 @@ def networks(plan: Plan) -> Record:
     trained: dict[str, Network] = {
         f"{widths}, minibatch {size}": partial(perceptron, plan, size) for size in plan.batches
     } | {title: partial(convolution, plan)}
+    blocks, width, _, examples, tokens = plan.texts
+    size = f"{blocks} blocks of width {width}, {examples * tokens:,} tokens"
+    trained[f"transformer, {size}"] = partial(transformer, plan)
     return {
         "device": torch.cuda.get_device_name() if plan.device == "cuda" else "cpu",
         "threads": torch.get_num_threads(),
@@ -220,6 +274,12 @@ def networks(plan: Plan) -> Record:
         "skipped": skipped,
         "networks": [
             *(_network(plan, title, kinds, network) for title, network in trained.items()),
+            _network(
+                plan,
+                f"torch.nn.TransformerEncoder, {size}",
+                [kind for kind in kinds if kind.whole],
+                partial(encoder, plan),
+            ),
             _kl_alone(plan, kinds),
         ],
     }
