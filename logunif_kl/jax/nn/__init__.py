@@ -69,6 +69,7 @@ from ._expected_log_likelihood import (
     expected_categorical_log_likelihood,
     expected_normal_log_likelihood,
 )
+from ._groups import Groups, Scaled
 from ._likelihoods import (
     bernoulli_log_likelihood,
     categorical_log_likelihood,
@@ -85,12 +86,14 @@ from ._trees import kl, named_kl, neg_kl
 __all__ = [
     "Bound",
     "Dropout",
+    "Groups",
     "Moments",
     "Normal",
     "NormalPrior",
     "Prediction",
     "Prior",
     "ScaleMixturePrior",
+    "Scaled",
     "Sparsity",
     "StudentTPrior",
     "ThresholdCurve",

@@ -13,6 +13,7 @@ from jax import lax
 
 from ..._layers import count
 from ._arguments import positive_integers
+from ._groups import Scaled
 from ._layer import Product, add_bias, draw
 from ._moments import real_input
 from ._posterior import Dropout, Normal, check_posterior, check_scales
@@ -22,7 +23,7 @@ Array = Any
 
 def conv(
     x: Any,
-    weight: Normal | Dropout,
+    weight: Normal | Dropout | Scaled,
     bias: Any = None,
     *,
     window_strides: int | Sequence[int] = 1,
@@ -50,7 +51,7 @@ def conv(
     ----------
     x : array or Moments
         The input, in the layout of `dimension_numbers`. For `Moments`, see `dense`.
-    weight : Normal or Dropout
+    weight : Normal, Groups, Dropout or Scaled
         The posterior of the kernel, in the layout of `dimension_numbers`. If its noise
         is correlated, its ``input_axis`` and ``groups`` must be those of the convolution.
     bias : array, optional

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from ._groups import Scaled
 from ._layer import Product, add_bias, draw
 from ._moments import real_input
 from ._posterior import Dropout, Normal, check_posterior, check_scales
@@ -18,7 +19,7 @@ Array = Any
 
 def dense(
     x: Any,
-    weight: Normal | Dropout,
+    weight: Normal | Dropout | Scaled,
     bias: Any = None,
     *,
     key: Any = None,
@@ -41,7 +42,7 @@ def dense(
     x : array or Moments
         Inputs, of shape (..., inputs). For `Moments` the result is the `Moments` of the outputs,
         and `estimator` has no effect.
-    weight : Normal or Dropout
+    weight : Normal, Groups, Dropout or Scaled
         The posterior of a kernel of shape (inputs, outputs).
     bias : array, optional
         Of shape (outputs,). The bias is not random.

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from ..._errors import type_name
 from ..._layers import one_of
 from ._arguments import real_numbers, working
+from ._groups import Scaled
 from ._layer import ESTIMATORS
 from ._moments import Moments, check_moments
 from ._noise import check_key, normals, root, wide, widened
@@ -72,7 +73,12 @@ def embedding(
     >>> nn.embedding(jnp.array([[2, 0, 2]]), weight, key=jax.random.key(0)).shape
     (1, 3, 2)
     """
-    check_posterior(weight)
+    given_weight: Any = check_posterior(weight)
+    if isinstance(given_weight, Scaled):
+        raise ValueError(
+            "weight is a Scaled posterior, which has no form for an embedding: use Normal, Groups "
+            "or Dropout"
+        )
     one_of("estimator", estimator, ESTIMATORS)
     table = weight._mean()
     if table.ndim != 2:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from ..._layers import one_of
 from ._arguments import in_type_of_variance, real_numbers, working
 from ._bound import finite_gradient
+from ._groups import Scaled
 from ._moments import Moments, through
 from ._noise import check_key, normals, widened, with_noise
 from ._posterior import Dropout, Normal, correlated
@@ -41,7 +42,7 @@ class Product(NamedTuple):
 def draw(
     product: Product,
     x: Array | Moments,
-    weight: Normal | Dropout,
+    weight: Normal | Dropout | Scaled,
     *,
     key: Any,
     estimator: str,
@@ -57,9 +58,16 @@ def draw(
     if key is None:
         return product.once(x, theta)
     check_key(key)
-    if correlated(weight):
+    if isinstance(weight, Scaled):
+        key, own = jax.random.split(key)
+        x = _scaled(product, x, weight._scale_moments(), own, estimator)
+        weight = weight._weights()
+        theta = weight._mean().astype(dtype)
+    elif correlated(weight):
         assert isinstance(weight, Dropout)
-        return product.once(_scaled(product, x, weight, key, estimator), theta)
+        deviations = weight._scale_deviations()
+        moments = jnp.ones_like(deviations), deviations
+        return product.once(_scaled(product, x, moments, key, estimator), theta)
     if estimator == "local":
         low = in_type_of_variance(dtype)
         squares = widened(x)
@@ -82,10 +90,13 @@ def sample_weights(
     return drawn.astype(dtype).clip(-most, most)
 
 
-def _scaled(product: Product, x: Array, weight: Dropout, key: Array, estimator: str) -> Array:
-    """Multiply the input units by random scales s ~ N(1, alpha)."""
-    shape, deviations = product.scales(estimator, weight._scale_deviations())
-    scales = 1.0 + deviations * normals(key, shape, deviations.dtype)
+def _scaled(
+    product: Product, x: Array, moments: tuple[Array, Array], key: Array, estimator: str
+) -> Array:
+    """Multiply the input units by random scales with these means and standard deviations."""
+    shape, means = product.scales(estimator, moments[0])
+    _, deviations = product.scales(estimator, moments[1])
+    scales = widened(means) + deviations * normals(key, shape, deviations.dtype)
     return (widened(x) * scales).astype(x.dtype)
 
 

@@ -124,7 +124,7 @@ def real_input(x: Any) -> Any:
     return x._checked() if isinstance(x, Moments) else real_array("x", x)
 
 
-def check_moments(key: Any, weight: Normal | Dropout) -> None:
+def check_moments(key: Any, weight: Any) -> None:
     """Raise ValueError if moments cannot pass through a layer with this key and posterior."""
     if key is not None:
         raise ValueError("x is Moments, for which no noise is drawn, but a key was given: omit key")
@@ -133,12 +133,16 @@ def check_moments(key: Any, weight: Normal | Dropout) -> None:
             "moments need independent weights, but noise='correlated' was given: make the Dropout "
             "with noise='independent'"
         )
+    if not isinstance(weight, (Normal, Dropout)):
+        raise ValueError(
+            f"moments need independent weights, but a {type(weight).__name__} was given: use Normal"
+        )
 
 
 def through(
     multiply: Callable[[Array, Array], Array],
     x: Moments,
-    weight: Normal | Dropout,
+    weight: Any,
     *,
     key: Any,
     dtype: Any,

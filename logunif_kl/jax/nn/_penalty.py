@@ -18,6 +18,8 @@ import numpy as np
 from ..._errors import shown
 from ..._layers import is_prior, refused, returned
 from .. import neg_kl, neg_kl_normal
+from ..isotropic import neg_kl_vector
+from ._noise import widened
 
 Array = Any
 Function = Callable[[Array], Array]
@@ -44,6 +46,18 @@ def of_normal(penalty: Any) -> Callable[[Array, Array], Array]:
         return lambda mu, log_sigma2: returned(penalty, mu, penalty.neg_kl(mu, log_sigma2))
     value, slope = _parts(penalty)
     return partial(_approximate_normal, value, slope)
+
+
+def of_groups(penalty: Any, log_alpha: Array, size: int) -> Array | None:
+    """Return -KL of each group of `size` weights, or None for a prior of single weights."""
+    if _is_exact(penalty):
+        return neg_kl_vector(widened(log_alpha), size)
+    if _is_other_prior(penalty):
+        return None
+    raise ValueError(
+        f"penalty={shown(penalty)} approximates the KL of single weights, but a posterior has "
+        "groups: pass 'exact' or a prior"
+    )
 
 
 def _is_exact(penalty: Any) -> bool:

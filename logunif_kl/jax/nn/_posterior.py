@@ -26,9 +26,13 @@ SHARINGS = ("weight", "output", "input", "layer")
 NOISES = ("independent", "correlated")
 
 
+class Posterior:
+    """The base of all posteriors, for `isinstance`."""
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Normal:
+class Normal(Posterior):
     """Independent weights w ~ N(mu, sigma^2), the additive posterior of Molchanov et al. (2017).
 
     A node of a pytree with two leaves. `dense`, `conv` and `embedding` take it as their weights,
@@ -108,7 +112,7 @@ class Normal:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Dropout:
+class Dropout(Posterior):
     """Weights w with mean theta and variance alpha theta^2, the posterior of Kingma et al. (2015).
 
     With independent noise (section 3.1) w ~ N(theta, alpha theta^2). With correlated noise (section
@@ -274,13 +278,13 @@ class Dropout:
         return jnp.tile(deviations, self.groups) if log_alpha.size > 1 else deviations
 
 
-def check_posterior(weight: Any) -> Normal | Dropout:
+def check_posterior(weight: Any) -> Any:
     """Return the weights if they are a posterior, otherwise raise TypeError."""
-    if isinstance(weight, (Normal, Dropout)):
+    if isinstance(weight, Posterior):
         return weight
     # nnx.Optimizer fails in its second step if one nnx.Param holds several arrays.
     held = weight.get_value() if hasattr(weight, "get_value") else None
-    if isinstance(held, (Normal, Dropout)):
+    if isinstance(held, Posterior):
         raise TypeError(
             f"weight must be a posterior that holds parameters, but a {type_name(weight)} "
             f"that holds a {type(held).__name__} was given: pass jax.tree.map(nnx.Param, posterior)"
@@ -291,24 +295,27 @@ def check_posterior(weight: Any) -> Normal | Dropout:
     )
 
 
-def correlated(weight: Normal | Dropout) -> bool:
+def correlated(weight: Posterior) -> bool:
     """Return whether the weights of an input unit share one scale."""
     return isinstance(weight, Dropout) and weight.noise == "correlated"
 
 
-def check_scales(weight: Normal | Dropout, axis: int, groups: int) -> None:
-    """Raise ValueError if the scales of correlated noise do not fit the inputs of a layer."""
-    if not isinstance(weight, Dropout) or weight.noise != "correlated":
+def check_scales(weight: Any, axis: int, groups: int) -> None:
+    """Raise ValueError if the scales of a posterior do not fit the inputs of a layer."""
+    if not hasattr(weight, "input_axis") or (
+        isinstance(weight, Dropout) and not correlated(weight)
+    ):
         return
+    kind = type(weight).__name__
     if weight.input_axis % weight._mean().ndim != axis:
         raise ValueError(
             f"the input units are axis {axis} of the weights, but input_axis={weight.input_axis} "
-            f"was given: pass input_axis={axis} to Dropout"
+            f"was given: pass input_axis={axis} to {kind}"
         )
     if weight.groups != groups:
         raise ValueError(
             f"the layer has {groups} groups of channels, but the weights have "
-            f"groups={weight.groups}: pass groups={groups} to Dropout"
+            f"groups={weight.groups}: pass groups={groups} to {kind}"
         )
 
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from ..._errors import shown, type_name
 from ..._layers import THRESHOLD, check_threshold
+from ._groups import Scaled
 from ._layer import sample_weights
 from ._noise import check_key, normals, widened
 from ._posterior import Dropout, Normal, correlated
@@ -120,7 +121,7 @@ def sample(tree: Any, key: Any) -> Any:
         If `key` is not a key.
     ValueError
         If there is no posterior in the tree, if `key` holds several keys, or if a posterior with
-        correlated noise has several groups of channels.
+        random scales has several groups of channels.
 
     Examples
     --------
@@ -226,7 +227,7 @@ def zero_means(tree: Any, threshold: float = THRESHOLD) -> Any:
         if not is_posterior(node):
             return node
         noisy = node.log_alpha_of_weights() >= threshold
-        name = "mu" if isinstance(node, Normal) else "theta"
+        name = "theta" if isinstance(node, Dropout) else "mu"
         means = jax.tree.map(lambda leaf: jnp.where(noisy, 0, leaf), getattr(node, name))
         return replace(node, **{name: means})
 
@@ -243,18 +244,21 @@ def _matrix(path: str, leaf: Any) -> bool:
     )
 
 
-def _drawn(node: Normal | Dropout, key: Array) -> Array:
+def _drawn(node: Any, key: Array) -> Array:
     mean = node._mean()
-    if not correlated(node):
+    scaled = isinstance(node, Scaled)
+    if not scaled and not correlated(node):
         return sample_weights(node, key, (), mean.dtype)
-    assert isinstance(node, Dropout)
     if node.groups > 1:
         raise ValueError(
-            f"the posterior has correlated noise in groups={node.groups}, of which no weights can "
-            "be drawn: use noise='independent'"
+            f"the posterior has random scales in groups={node.groups}, for which no weights can be "
+            "drawn: use Normal"
         )
     shape = [1] * mean.ndim
     shape[node.input_axis] = mean.shape[node.input_axis]
-    deviations = node._scale_deviations()
-    scales = 1.0 + deviations * normals(key, (math.prod(shape),), deviations.dtype)
+    means, deviations = node._scale_moments() if scaled else (1.0, node._scale_deviations())
+    if scaled:
+        key, own = jax.random.split(key)
+        mean = sample_weights(node._weights(), own, (), mean.dtype)
+    scales = means + deviations * normals(key, (math.prod(shape),), deviations.dtype)
     return (widened(mean) * scales.reshape(shape)).astype(mean.dtype)

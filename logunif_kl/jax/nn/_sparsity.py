@@ -23,7 +23,8 @@ from ..._layers import (
     check_thresholds,
     threshold_that_keeps,
 )
-from ._posterior import Dropout, Normal
+from ._groups import Groups, Scaled
+from ._posterior import Dropout
 from ._trees import is_posterior, posteriors
 
 Array = Any
@@ -245,19 +246,31 @@ def density_threshold(tree: Any, density: float) -> float:
     return threshold_that_keeps(density, np.concatenate([x.astype(float).ravel() for x in each]))
 
 
-def _kept(node: Normal | Dropout, threshold: float) -> Array:
+def _kept(node: Any, threshold: float) -> Array:
     return (node._mean() != 0) & ~(node.log_alpha_of_weights() > threshold)
 
 
-def _pruned(node: Normal | Dropout, kept: Array) -> Normal | Dropout:
-    """Set weights that are not kept to 0. A leaf keeps its type, such as ``flax.nnx.Param``."""
+def _pruned(node: Any, kept: Array) -> Any:
+    """Set weights that are not kept to 0. A leaf keeps its type, such as ``flax.nnx.Param``.
 
-    def zero(leaf: Any) -> Any:
-        return jnp.where(kept, leaf, jnp.zeros((), leaf.dtype))
+    A group or a scale is silent if none of its weights is kept.
+    """
 
-    def silent(leaf: Any) -> Any:
-        return jnp.where(kept, leaf, jnp.full((), SILENT, leaf.dtype))
+    def mask(leaf: Any) -> Array:
+        if not isinstance(node, (Groups, Scaled)):
+            return kept
+        inside = [axis for axis, length in enumerate(leaf.shape) if length != kept.shape[axis]]
+        return kept.any(inside, keepdims=True)
+
+    def changed(leaves: Any, value: float) -> Any:
+        return jax.tree.map(
+            lambda leaf: jnp.where(mask(leaf), leaf, jnp.full((), value, leaf.dtype)), leaves
+        )
 
     if isinstance(node, Dropout):
-        return replace(node, theta=jax.tree.map(zero, node.theta))
-    return Normal(jax.tree.map(zero, node.mu), jax.tree.map(silent, node.log_sigma2))
+        return replace(node, theta=changed(node.theta, 0.0))
+    found = replace(node, mu=changed(node.mu, 0.0), log_sigma2=changed(node.log_sigma2, SILENT))
+    if isinstance(node, Scaled):
+        scale, spread = changed(node.scale, 0.0), changed(node.scale_log_sigma2, SILENT)
+        found = replace(found, scale=scale, scale_log_sigma2=spread)
+    return found

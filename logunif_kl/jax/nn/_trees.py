@@ -10,10 +10,11 @@ import jax.numpy as jnp
 
 from ..._errors import type_name
 from ..._layers import SILENT, one_of
+from ._groups import Groups, Scaled
 from ._noise import widened
-from ._penalty import of_alpha, of_normal
-from ._posterior import Dropout, Normal, correlated, input_units
-from ._priors import ScaleMixturePrior
+from ._penalty import of_alpha, of_groups, of_normal
+from ._posterior import Normal, Posterior, correlated, input_units
+from ._priors import NormalPrior, ScaleMixturePrior
 
 Array = Any
 
@@ -135,7 +136,7 @@ def _each(tree: Any, of: str | None, penalty: Any) -> list[tuple[str, Array]]:
     return found
 
 
-def posteriors(tree: Any) -> list[tuple[str, Normal | Dropout]]:
+def posteriors(tree: Any) -> list[tuple[str, Any]]:
     """Return each posterior with its dotted path. Raise ValueError if the tree has no posterior."""
     found = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_posterior)[0]
     named = [
@@ -152,23 +153,35 @@ def posteriors(tree: Any) -> list[tuple[str, Normal | Dropout]]:
 
 
 def is_posterior(node: Any) -> bool:
-    return isinstance(node, (Normal, Dropout))
+    return isinstance(node, Posterior)
 
 
-def _neg_kl(node: Normal | Dropout, of: str | None, penalty: Any) -> Array:
-    mean, spread = node._checked()
+def _neg_kl(node: Any, of: str | None, penalty: Any) -> Array:
     _check_of(node, of)
+    if isinstance(node, Scaled):
+        mean, log_sigma2, scale, spread = node._checked()
+        of_scales = _of_normal(penalty, scale, spread)
+        return node.groups * of_scales + _of_normal(NormalPrior(1.0), mean, log_sigma2)
+    if isinstance(node, Groups):
+        found = of_groups(penalty, *node._of_groups())
+        if found is not None:
+            return found.sum()
+    mean, spread = node._checked()
     if isinstance(node, Normal):
-        # A pruned weight adds 0 to -KL, even if an approximation is infinite there.
-        pruned = (mean == 0) & (spread <= jnp.asarray(SILENT, spread.dtype))
-        mean, spread = jnp.where(pruned, 1, mean), jnp.where(pruned, 0, spread)
-        found = of_normal(penalty)(widened(mean), widened(spread))
-        return jnp.where(pruned, 0, found).sum()
+        return _of_normal(penalty, mean, spread)
     counted = input_units(node) if correlated(node) else mean.size
     return counted // max(spread.size, 1) * of_alpha(penalty)(widened(spread)).sum()
 
 
-def _check_of(node: Normal | Dropout, of: str | None) -> None:
+def _of_normal(penalty: Any, mean: Array, spread: Array) -> Array:
+    # A pruned weight adds 0 to -KL, even if an approximation is infinite there.
+    pruned = (mean == 0) & (spread <= jnp.asarray(SILENT, spread.dtype))
+    mean, spread = jnp.where(pruned, 1, mean), jnp.where(pruned, 0, spread)
+    found = of_normal(penalty)(widened(mean), widened(spread))
+    return jnp.where(pruned, 0, found).sum()
+
+
+def _check_of(node: Any, of: str | None) -> None:
     if of is None:
         return
     one_of("of", of, ("weights", "scales"))

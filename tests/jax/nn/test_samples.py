@@ -117,8 +117,8 @@ class TestTrees:
                     KEY,
                 ),
                 ValueError,
-                "the posterior has correlated noise in groups=2, of which no weights can be drawn: "
-                "use noise='independent'",
+                "the posterior has random scales in groups=2, for which no weights can be drawn: "
+                "use Normal",
             ),
             (
                 lambda: nn.density_threshold(nn.Normal(jnp.ones(2), jnp.zeros(2)), 1.5),

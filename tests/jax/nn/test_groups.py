@@ -1,0 +1,155 @@
+"""Groups of weights with one variance, and weights with random scales, against PyTorch's layers."""
+
+import math
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+from logunif_kl.isotropic import kl_vector  # noqa: E402
+from logunif_kl.jax import nn  # noqa: E402
+
+KEY = jax.random.key(0)
+MU = jax.random.normal(jax.random.key(1), (4, 3))
+
+
+class TestGroups:
+    @pytest.mark.parametrize(("sharing", "axis"), [("input", 1), ("output", 0)])
+    def test_the_kl(self, sharing, axis):
+        node = nn.Groups.from_mean(MU, -1.0, sharing=sharing)
+        squares = (np.asarray(MU, float) ** 2).sum(axis)
+        k = MU.shape[axis]
+        expected = kl_vector(-1.0 - np.log(squares), k).sum()
+        assert float(nn.kl({"w": node})) == pytest.approx(expected, rel=2e-6)
+        log_alpha = node.log_alpha_of_weights()
+        assert log_alpha.shape == MU.shape
+        first = math.log(k) - 1.0 - math.log(squares[0])
+        assert float(log_alpha[0, 0]) == pytest.approx(first, rel=1e-5)
+
+    def test_its_gradient(self):
+        node = nn.Groups.from_mean(MU, -1.0, sharing="output")
+        found = jax.grad(nn.kl)(node)
+
+        def kl(mu, log_sigma2):
+            return float(kl_vector(log_sigma2 - np.log((mu**2).sum(0)), 4).sum())
+
+        mu, spread, h = np.asarray(MU, float), np.full((1, 3), -1.0), 1e-5
+        for at in ((0, 0), (3, 2)):
+            step = np.zeros_like(mu)
+            step[at] = h
+            slope = (kl(mu + step, spread) - kl(mu - step, spread)) / (2 * h)
+            assert float(found.mu[at]) == pytest.approx(slope, rel=1e-4)
+        step = np.array([[h, 0.0, 0.0]])
+        slope = (kl(mu, spread + step) - kl(mu, spread - step)) / (2 * h)
+        assert float(found.log_sigma2[0, 0]) == pytest.approx(slope, rel=1e-4)
+
+    def test_noise_of_each_weight(self):
+        node = nn.Groups.from_mean(MU, 0.0, sharing="input")
+        y = nn.dense(jnp.ones((20_000, 4)), node, key=KEY)
+        np.testing.assert_allclose(y.mean(0), MU.sum(0), atol=0.08)
+        np.testing.assert_allclose(y.var(0), 4.0, rtol=0.08)
+
+    def test_whole_groups_are_pruned(self):
+        mu = jnp.ones((4, 3)).at[1].multiply(1e-3).at[0, 0].set(0.0)
+        node = nn.Groups.from_mean(mu, 0.0, sharing="input")
+        found = nn.prune(node, 4.0)
+        assert (found.mu[1] == 0.0).all()
+        np.testing.assert_array_equal(found.log_sigma2[:, 0], [0.0, -1e4, 0.0, 0.0])
+        assert jnp.isfinite(nn.kl(found))
+        assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(jax.grad(nn.kl)(found)))
+        assert nn.sparsity(node, 4.0).kept == 8  # a mean of the first group is 0
+        again = nn.prune(found, math.inf, like=found)
+        np.testing.assert_array_equal(again.mu, found.mu)
+
+    def test_other_penalties(self):
+        node = nn.Groups.from_mean(MU)
+        single = nn.Normal(MU, jnp.broadcast_to(node.log_sigma2, MU.shape))
+        prior = nn.NormalPrior(2.0)
+        assert nn.kl(node, penalty=prior) == nn.kl(single, penalty=prior)
+        with pytest.raises(ValueError, match="approximates the KL of single weights"):
+            nn.kl(node, penalty="molchanov")
+        with pytest.raises(ValueError, match=r"does not fit mu's \(4, 3\): use Groups.from_mean"):
+            nn.kl(nn.Groups(MU, jnp.zeros(3)))
+
+
+class TestScaled:
+    def node(self):
+        node = nn.Scaled.from_mean(MU, -1.0)
+        scale = jnp.array([[1.0], [0.5], [-2.0], [1e-2]])
+        return nn.Scaled(node.mu, node.log_sigma2, scale, node.scale_log_sigma2 + 0.5)
+
+    def test_the_kl(self):
+        node = self.node()
+        expected = nn.kl(nn.Normal(node.scale, node.scale_log_sigma2))
+        expected += nn.kl(nn.Normal(node.mu, node.log_sigma2), penalty=nn.NormalPrior(1.0))
+        assert float(nn.kl({"w": node})) == pytest.approx(float(expected), rel=1e-6)
+        grouped = nn.Scaled(node.mu, node.log_sigma2, node.scale, node.scale_log_sigma2, groups=3)
+        more = 2.0 * nn.kl(nn.Normal(node.scale, node.scale_log_sigma2))
+        assert float(nn.kl(grouped)) == pytest.approx(float(expected + more), rel=1e-6)
+
+    def test_as_in_pytorch(self):
+        torch = pytest.importorskip("torch")
+        from logunif_kl.torch import nn as torch_nn
+
+        node = self.node()
+        layer = torch_nn.VariationalLinear(4, 3, bias=False, posterior="scaled")
+        with torch.no_grad():
+            for name in ("log_sigma2", "scale", "scale_log_sigma2"):
+                value = torch.from_numpy(np.array(getattr(node, name)).T.copy())
+                layer.get_parameter(name).copy_(value)
+            layer.weight.copy_(torch.from_numpy(np.array(node.mu).T.copy()))
+        assert nn.kl(node) == pytest.approx(layer.kl().item(), rel=1e-6)
+        found = nn.log_alpha({"w": node})["w"].T
+        np.testing.assert_allclose(found, layer.log_alpha_of_weights().detach(), rtol=1e-6)
+        x = jax.random.normal(KEY, (2, 4))
+        mean = layer.eval()(torch.from_numpy(np.array(x))).detach()
+        np.testing.assert_allclose(nn.dense(x, node), mean, rtol=1e-5, atol=1e-6)
+
+    @pytest.mark.parametrize("estimator", ["local", "per_example", "per_batch"])
+    def test_moments_of_its_samples(self, estimator):
+        node, x = self.node(), jnp.array([1.0, -0.5, 2.0, 3.0])
+        keys = jax.random.split(KEY, 20_000)
+        y = jax.vmap(lambda k: nn.dense(x[None], node, key=k, estimator=estimator)[0])(keys)
+        drawn = jax.vmap(nn.sample, (None, 0))(node, keys)
+        variance = math.exp(-0.5)
+        second = (node.scale**2 + variance) * (MU**2 + math.exp(-1.0))
+        mean = node.scale * MU
+        np.testing.assert_allclose(y.mean(0), x @ mean, atol=0.2)
+        expected = (x**2) @ (second - mean**2)
+        np.testing.assert_allclose(y.var(0), expected, rtol=0.1)
+        np.testing.assert_allclose(drawn.mean(0), mean, atol=0.06)
+        np.testing.assert_allclose(drawn.var(0), second - mean**2, rtol=0.15, atol=0.02)
+
+    def test_in_a_convolution(self):
+        kernel = jnp.ones((3, 3, 2, 4))
+        node = nn.Scaled.from_mean(kernel, 0.0)
+        images = jnp.ones((2, 5, 5, 2))
+        layout = ("NHWC", "HWIO", "NHWC")
+        found = nn.conv(images, node, padding="SAME", dimension_numbers=layout, key=KEY)
+        assert found.shape == (2, 5, 5, 4)
+        other = nn.Scaled.from_mean(kernel, 0.0, input_axis=0)
+        with pytest.raises(ValueError, match="pass input_axis=2 to Scaled"):
+            nn.conv(images, other, padding="SAME", dimension_numbers=layout, key=KEY)
+
+    def test_inputs_are_pruned(self):
+        node = self.node()  # log alpha of the last scale: 8.7
+        found = jax.jit(lambda node: nn.prune(node, 3.0))(node)
+        assert (found.mu[3] == 0.0).all()
+        assert found.scale[3, 0] == 0.0
+        assert (nn.to_deterministic(node, 3.0)[3] == 0.0).all()
+        x = jnp.zeros(4).at[3].set(1.0)
+        assert (nn.dense(x, found, key=KEY) == 0.0).all()
+        assert float(nn.kl(found)) < float(nn.kl(node))
+        assert nn.sparsity(node).kept == 9
+
+    def test_refusals(self):
+        node = self.node()
+        with pytest.raises(ValueError, match="but a Scaled was given: use Normal"):
+            nn.dense(nn.Moments(jnp.ones(4), jnp.ones(4)), node)
+        with pytest.raises(ValueError, match="no form for an embedding"):
+            nn.embedding(jnp.array([0]), node)
+        with pytest.raises(ValueError, match=r"do not fit mu's \(4, 3\): use Scaled.from_mean"):
+            nn.kl(nn.Scaled(MU, MU, jnp.ones(4), jnp.ones(4)))
