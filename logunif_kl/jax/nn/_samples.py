@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import jax
@@ -90,6 +91,8 @@ def to_variational(tree: Any, where: Where | None = None, *, log_sigma2: float =
 
     found = jax.tree_util.tree_map_with_path(replaced, tree, is_leaf=is_posterior)
     if not made:
+        if any(map(is_posterior, jax.tree.leaves(tree, is_leaf=is_posterior))):
+            raise ValueError("tree holds posteriors and no other array to make Gaussian: use it")
         raise ValueError(
             f"tree is of type {type_name(tree)} and holds no array to make Gaussian: pass the "
             "parameters of a model, or another function as where"
@@ -134,15 +137,15 @@ def sample(tree: Any, key: Any) -> Any:
     1.0 1.0
     """
     check_key(key)
-    number = {name: i for i, (name, _) in enumerate(posteriors(tree))}
+    posteriors(tree)
+    numbers = count()
 
-    def drawn(path: Any, node: Any) -> Any:
+    def drawn(node: Any) -> Any:
         if not is_posterior(node):
             return node
-        own = number[jax.tree_util.keystr(path, simple=True, separator=".")]
-        return _drawn(node, jax.random.fold_in(key, own))
+        return _drawn(node, jax.random.fold_in(key, next(numbers)))
 
-    return jax.tree_util.tree_map_with_path(drawn, tree, is_leaf=is_posterior)
+    return jax.tree.map(drawn, tree, is_leaf=is_posterior)
 
 
 def to_deterministic(tree: Any, threshold: float | None = None) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ._arguments import check_module
+from ._noise import own_generator
 
 States = dict[torch.Generator, torch.Tensor]
 Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
@@ -62,7 +63,7 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
 def _recording(model: torch.nn.Module, states: States) -> Iterator[None]:
     """Record the states of a model's generators before the forward pass."""
     for module in model.modules():
-        generator = getattr(module, "generator", None)
+        generator = own_generator(module)
         if isinstance(generator, torch.Generator):
             states[generator] = generator.get_state()
     yield

@@ -14,7 +14,7 @@ from ._arguments import check_parameters, no_shape, shown_name
 from ._conversion import VARIATIONAL
 from ._layer import VariationalLayer
 from ._options import DEFAULTS, VariationalOptions, without_embeddings
-from ._sampled import SampledModule, has_sampled_form, matrices
+from ._sampled import SampledModule, has_sampled_form, lazily_sampled, matrices
 
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
@@ -36,13 +36,20 @@ def choose(
     """Choose by the arguments of `to_variational`, and check that the choice can be converted."""
     accepted, found = _chooser(modules), Chosen([], {})
     unsuited = _unsuited(options)
+    parts: dict[torch.nn.Module, bool] = {}
+    """Whether attention was chosen, by its `out_proj`, with whose weight it computes itself."""
     for name, module in model.named_modules():
         becomes = getattr(module, "cls_to_become", None)
-        if isinstance(module, LazyModuleMixin) and becomes in VARIATIONAL:
+        if isinstance(module, LazyModuleMixin) and (
+            becomes in VARIATIONAL or lazily_sampled(module)
+        ):
             raise no_shape(shown_name(name), module)
         if isinstance(module, (VariationalLayer, SampledModule)):
             continue
-        if type(module) in VARIATIONAL:
+        if module in parts:
+            if parts[module] or (accepted is not None and accepted(name, module)):
+                found.sampled[name] = ["weight"]
+        elif type(module) in VARIATIONAL:
             if accepted is None or accepted(name, module):
                 found.layers.append(name)
         elif matrices(module) and (
@@ -51,9 +58,10 @@ def choose(
             else accepted(name, module)
         ):
             found.sampled[name] = matrices(module)
-            if isinstance(module, torch.nn.MultiheadAttention):
-                # This module computes with the weight of its `out_proj` itself.
-                found.sampled[f"{name}.out_proj" if name else "out_proj"] = ["weight"]
+        if isinstance(module, torch.nn.MultiheadAttention) and isinstance(
+            module.out_proj, torch.nn.Linear
+        ):
+            parts[module.out_proj] = name in found.sampled
     if parameters is not None:
         _add_parameters(model, parameters, found)
     for name in found.layers:
@@ -92,6 +100,8 @@ def _chooser(modules: Any) -> Callable[[str, torch.nn.Module], Any] | None:
 
 def _add_parameters(model: torch.nn.Module, parameters: Any, found: Chosen) -> None:
     every = dict(model.named_parameters(remove_duplicate=False))
+    # A module with several names has the first one in `found`.
+    first = {module: name for name, module in model.named_modules()}
     if callable(parameters):
         names: Iterable[str] = [name for name, each in every.items() if parameters(name, each)]
     elif isinstance(parameters, str) or not isinstance(parameters, Sequence):
@@ -109,9 +119,17 @@ def _add_parameters(model: torch.nn.Module, parameters: Any, found: Chosen) -> N
             )
         path, _, own = name.rpartition(".")
         module = model.get_submodule(path)
-        if path in found.layers or isinstance(module, (VariationalLayer, SampledModule)):
+        path = first[module]
+        if isinstance(module, (VariationalLayer, SampledModule)):
             if callable(parameters):
-                continue  # the module is converted in another way
+                continue
+            raise ValueError(
+                f"parameters names {name!r}, but {shown_name(path)} is converted already: name all "
+                "parameters of a module in one call"
+            )
+        if path in found.layers:
+            if callable(parameters):
+                continue
             raise ValueError(
                 f"parameters names {name!r}, but {shown_name(path)} is converted as a layer: leave "
                 "the layer out with modules=, or leave out the name"

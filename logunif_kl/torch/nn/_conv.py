@@ -116,7 +116,7 @@ class _VariationalConv(VariationalLayer):
         if len(deviation) > 1:
             ones = [1 for _ in self.kernel_size]
             mean, deviation = (x.repeat(self.groups, *ones) for x in (mean, deviation))
-        return mean + deviation * self._normals(shape, like)
+        return mean + deviation * self._lk_normals(shape, like)
 
     def _drawn_scales(self) -> Tensor:
         ones = [1 for _ in self.kernel_size]

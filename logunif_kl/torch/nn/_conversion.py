@@ -16,9 +16,10 @@ from ..._layers import aligned
 from ._arguments import REMOVE_PARAMETRIZATIONS, check_module, shown_name
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._embedding import VariationalEmbedding
+from ._hooks import copies
 from ._layer import VariationalLayer
 from ._linear import VariationalLinear
-from ._sampled import SampledModule, has_sampled_form
+from ._sampled import SampledModule, has_sampled_form, matrices
 
 Tensor = torch.Tensor
 
@@ -119,7 +120,8 @@ def _why(module: torch.nn.Module, parameters: Sequence[Tensor]) -> str:
         return f"{kind.__name__} has no weight matrix"
     if kind in VARIATIONAL or has_sampled_form(module):
         return f"{kind.__name__} is plain, and to_variational can convert it"
-    return f"{kind.__name__} is converted if modules= names it"
+    how = "modules= names it" if matrices(module) else "parameters= names its parameters"
+    return f"{kind.__name__} is converted if {how}"
 
 
 def _is_matrix(parameters: Sequence[Tensor]) -> bool:
@@ -128,7 +130,7 @@ def _is_matrix(parameters: Sequence[Tensor]) -> bool:
 
 def copied(model: torch.nn.Module) -> torch.nn.Module:
     try:
-        return copy.deepcopy(model)
+        return copy.deepcopy(model, copies(model))
     except RuntimeError:  # deepcopy refuses a tensor that autograd has computed
         raise TypeError(
             "the model cannot be copied, because it holds a tensor that was computed, as by "

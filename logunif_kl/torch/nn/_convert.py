@@ -18,6 +18,7 @@ from ..._layers import check_flag, check_threshold
 from ._arguments import check_module, check_parameters, no_shape, shown_name
 from ._choose import Modules, Parameters, choose
 from ._conversion import VARIATIONAL, copied, warn_of_left
+from ._draws import unhook
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
@@ -29,7 +30,6 @@ from ._sampled import (
     gaussians,
     make_plain,
     sample_weights,
-    unhook,
 )
 from ._tied import forget_tied_variances, name_tied_variances
 
@@ -83,7 +83,8 @@ def to_variational(
     parameters : sequence of str or callable, optional
         Further parameters of any module to make Gaussian: their names in ``named_parameters()``, or
         a function that is true for ``parameters(name, parameter)``. Their modules become a
-        `SampledModule`. To convert only these, pass ``modules=()``.
+        `SampledModule`. What a function says of layers, and of modules that are converted
+        already, does not count. To convert only these parameters, pass ``modules=()``.
     inplace : bool
         Convert the layers of `model` itself instead of a copy.
 
@@ -220,7 +221,7 @@ def to_deterministic(
         if isinstance(module, VariationalLayer):
             names += module._shapes(module.weight.shape)
         if isinstance(module, SampledModule):
-            names = [*module._gaussian, *(each + SUFFIX for each in module._gaussian)]
+            names = [*module._lk_gaussian, *(each + SUFFIX for each in module._lk_gaussian)]
         check_parameters(name, module, [each for each in names if not masked(module, each)])
         check_known(name, module)
     result = model if inplace else copy.deepcopy(model, copies(model))
@@ -271,7 +272,7 @@ def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, 
         for name in module._shapes(module.weight.shape):
             del module._parameters[name]
     module.__class__ = PLAIN[type(module)]
-    for name in (*DEFAULTS, "_sampling", "_kept", "p"):
+    for name in (*DEFAULTS, "_lk_sampling", "_lk_kept", "p"):
         module.__dict__.pop(name, None)
 
 
@@ -290,5 +291,5 @@ def check_known(name: str, module: torch.nn.Module) -> None:
 def plain_kind(module: torch.nn.Module) -> type[torch.nn.Module]:
     """Return the class of `torch.nn` that computes what a layer computes without noise."""
     if isinstance(module, SampledModule):
-        return module._plain
+        return module._lk_plain
     return PLAIN.get(type(module), type(module))

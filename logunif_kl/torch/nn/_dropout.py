@@ -63,7 +63,7 @@ class GaussianDropoutA(StochasticModule):
     def forward(self, input: Tensor) -> Tensor:
         """Multiply the input by noise in training mode and within `sampling`."""
         check_input(input)
-        if not self._draws or not self.p:
+        if not self._lk_draws or not self.p:
             return input
         deviation = math.sqrt(_alpha(self.p))
         return input * (1.0 + deviation * normals(input.shape, input, self.generator))
@@ -139,7 +139,7 @@ class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
         """Draw the output in training mode and within `sampling`; return the mean otherwise."""
         check_input(input)
         self._check_shape(input)
-        if not self._draws or not self.p:
+        if not self._lk_draws or not self.p:
             return super().forward(input)
         weight = wide(self.weight)
         variances = _alpha(self.p) * (weight * weight)

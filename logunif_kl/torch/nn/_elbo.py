@@ -15,7 +15,7 @@ from torch.func import functional_call
 from ..._errors import real_number, type_name
 from ..._layers import check_threshold
 from ._arguments import whole_number
-from ._inputs import call
+from ._inputs import call, logits_of
 from ._layer import VariationalLayer
 from ._models import layers, neg_kl, parameter_name
 from ._moments import Moments
@@ -212,7 +212,7 @@ class ELBO(torch.nn.Module):
             If no variational layer drew noise, because none is in training mode or within
             `sampling`. If the bound does not require a gradient, this is only a warning.
         """
-        return self._bound([output], target, kl_weight)
+        return self._bound([logits_of(output)], target, kl_weight)
 
     def _bound(self, outputs: list[Any], target: Any, kl_weight: float | Tensor | None) -> Bound:
         weight = self.kl_weight if kl_weight is None else _weight(kl_weight)
@@ -232,6 +232,7 @@ class ELBO(torch.nn.Module):
     def extra_repr(self) -> str:
         """Show the size of the data set, the `kl_weight`, and `samples` if it is not 1."""
         more = f", samples={self.samples}" if self.samples > 1 else ""
+        more += "" if self.mask_from is None else f", mask_from={self.mask_from:g}"
         return f"dataset_size={self.dataset_size}, kl_weight={self.kl_weight}{more}"
 
 
@@ -282,7 +283,7 @@ def _draws(model: torch.nn.Module) -> bool:
     """Whether a variational layer draws noise, or a `VBP` computes moments instead."""
     return any(
         isinstance(module, VBP)
-        or (isinstance(module, (VariationalLayer, SampledModule)) and module._draws)
+        or (isinstance(module, (VariationalLayer, SampledModule)) and module._lk_draws)
         for module in model.modules()
     )
 

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from ..._errors import type_name
 from ..._layers import check_flag
+from . import _terms
 from ._arguments import check_dtype
 from ._layer import VariationalLayer
 from ._local import clamped
@@ -160,7 +161,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     def forward(self, input: Tensor) -> Tensor:
         """Draw the rows in training mode and within `sampling`; return the means otherwise."""
         means = torch.nn.Embedding.forward(self, input)
-        if not self._draws:
+        if not self._lk_draws:
             return means
         means = settled(means)
         return means + self._deviations_at(input, means) * self._noise_at(input, means)
@@ -187,10 +188,10 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         if self.noise == "correlated":
             columns = 1
         if self._estimator == "local":
-            return self._normals((*input.shape, columns), means)
+            return self._lk_normals((*input.shape, columns), means)
         if self._estimator == "per_batch" or not input.ndim:
-            return self._normals((rows, columns), means)[input]
-        noise = self._normals((input.shape[0], rows, columns), means)
+            return self._lk_normals((rows, columns), means)[input]
+        noise = self._lk_normals((input.shape[0], rows, columns), means)
         example = torch.arange(input.shape[0], device=input.device)
         return noise[example.view(-1, *[1] * (input.ndim - 1)), input]
 
@@ -216,11 +217,4 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
         """Return the terms of the KL, without the row at `padding_idx` unless `whole` is True."""
         terms = super()._penalty_terms(whole)
-        if self.padding_idx is None or whole or isinstance(terms[0][-1], Tensor):
-            return terms
-        ((kind, *tensors, count),) = terms
-        rows = len(self.weight)
-        if len(tensors[0]) != rows:
-            return [(kind, *tensors, count // rows * (rows - 1))]
-        before, after = slice(self.padding_idx), slice(self.padding_idx + 1, None)
-        return [(kind, *[x[part] for x in tensors], count) for part in (before, after)]
+        return terms if whole else _terms.without_row(terms, self.padding_idx, len(self.weight))

@@ -75,14 +75,14 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
                 "weights and cannot be kept: use VariationalLinear with noise='correlated'"
             )
         if isinstance(module, StochasticModule):
-            found.append((module, module._kept))
+            found.append((module, module._lk_kept))
             for each in _names(module):
                 own = module._parameters.get(f"{each}_orig", module._parameters.get(each))
                 keys[module, each] = id(own)
     kept = KeptNoise(keys, generator)
     with sampling(model):
         for module, _ in found:
-            module._kept = kept
+            module._lk_kept = kept
         try:
             # Draw all noise here, so that it does not depend on the order of the calls.
             with torch.no_grad():
@@ -90,7 +90,7 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
             yield
         finally:
             for module, before in found:
-                module._kept = before
+                module._lk_kept = before
 
 
 @torch.no_grad()
@@ -140,7 +140,7 @@ def to_sample(model: torch.nn.Module, generator: torch.Generator | None = None) 
 
 
 def _names(module: StochasticModule) -> list[str]:
-    return [*module._gaussian] if isinstance(module, SampledModule) else ["weight"]
+    return [*module._lk_gaussian] if isinstance(module, SampledModule) else ["weight"]
 
 
 def _weights(model: torch.nn.Module) -> list[tuple[str, str, Tensor]]:
@@ -151,7 +151,10 @@ def _weights(model: torch.nn.Module) -> list[tuple[str, str, Tensor]]:
             refresh(module)
             found.append((name, "weight", _sampled_weight(module)))
         elif isinstance(module, SampledModule):
-            found += [(name, each, module._sample(each)) for each in module._gaussian]
+            for each in module._lk_gaussian:
+                mean = module._lk_mean(each)
+                noise = module._lk_normals(mean.shape, mean, each)
+                found.append((name, each, module._lk_sample(each, noise)))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.nn.utils import prune
 from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
 _COMPUTE = (BasePruningMethod, WeightNorm)
@@ -26,22 +27,32 @@ def refresh(module: Any) -> None:
                 hook(module, None)
 
 
+def computed_names(module: Any) -> list[str]:
+    """Name the weights that hooks compute from other parameters."""
+    found = []
+    for hook in module._forward_pre_hooks.values():
+        if isinstance(hook, BasePruningMethod):
+            found.append(hook._tensor_name)
+        elif isinstance(hook, (WeightNorm, SpectralNorm)):
+            found.append(hook.name)
+    return found
+
+
 def masked(module: Any, name: str) -> bool:
     """Whether a parameter has a mask of `torch.nn.utils.prune`."""
     return f"{name}_mask" in module._buffers and f"{name}_orig" in module._parameters
 
 
 def copies(model: torch.nn.Module) -> dict[int, Any]:
-    """Return copies of the weights that hooks compute, as the memo that `copy.deepcopy` needs."""
+    """Return copies of tensors that autograd computed, as the memo that `copy.deepcopy` needs.
+
+    They are the weights that hooks compute, and other tensors that modules keep.
+    """
     found: dict[int, Any] = {}
     for module in model.modules():
-        for hook in module._forward_pre_hooks.values():
-            if isinstance(hook, _COMPUTE):
-                name = hook._tensor_name if isinstance(hook, BasePruningMethod) else hook.name
-                # A sampled module computes this weight anew each time it is read.
-                weight = module.__dict__.get(name)
-                if weight is not None:
-                    found[id(weight)] = weight.detach().clone()
+        for value in module.__dict__.values():
+            if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+                found[id(value)] = value.detach().clone()
     return found
 
 

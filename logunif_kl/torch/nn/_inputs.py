@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,12 +13,15 @@ from ..._errors import type_name
 
 Tensor = torch.Tensor
 
+_NAMED = (dict, UserDict)
+"""The mappings whose values are inputs by name. Others, such as a ``TensorDict``, are one input."""
+
 
 def call(model: Any, x: Any) -> Any:
     """Call a model with an input, a tuple of inputs, or a mapping of names to inputs."""
     if type(x) is tuple:
         return logits_of(model(*x))
-    return logits_of(model(**x) if isinstance(x, Mapping) else model(x))
+    return logits_of(model(**x) if isinstance(x, _NAMED) else model(x))
 
 
 def logits_of(output: Any) -> Any:
@@ -33,7 +37,7 @@ def each_tensor(x: Any, change: Callable[[Tensor], Tensor]) -> Any:
         return change(x)
     if type(x) is tuple:
         return tuple(each_tensor(each, change) for each in x)
-    if isinstance(x, Mapping):
+    if isinstance(x, _NAMED):
         return {name: each_tensor(each, change) for name, each in x.items()}
     return x
 
@@ -47,8 +51,8 @@ def tensors(x: Any) -> Iterator[Tensor]:
     """Yield the tensors of an input."""
     if isinstance(x, Tensor):
         yield x
-    elif type(x) is tuple or isinstance(x, Mapping):
-        for each in x.values() if isinstance(x, Mapping) else x:
+    elif type(x) is tuple or isinstance(x, _NAMED):
+        for each in x.values() if isinstance(x, _NAMED) else x:
             yield from tensors(each)
 
 

@@ -140,7 +140,7 @@ class VariationalLayer(StochasticModule):
             return self._moments(input)
         check_input(input)
         self._check_shape(input)
-        if not self._draws:
+        if not self._lk_draws:
             if self.posterior == "scaled":
                 return self._product(self._padded(input), self._means(), self.bias)
             return super().forward(input)  # type: ignore[misc]
@@ -178,10 +178,10 @@ class VariationalLayer(StochasticModule):
     @property
     def _estimator(self) -> str:
         """How the noise is drawn: `estimator`, except within `sampled`."""
-        return self.estimator if self._kept is None else "per_batch"
+        return self.estimator if self._lk_kept is None else "per_batch"
 
     def _draw(self, mean: Tensor) -> Tensor:
-        return self._normals(mean.shape, mean)
+        return self._lk_normals(mean.shape, mean)
 
     @property
     def _grouped(self) -> bool:
@@ -228,7 +228,7 @@ class VariationalLayer(StochasticModule):
 
     def _weights(self, shape: Any) -> Tensor:
         """Draw samples of the weights; `shape` ends with the shape of the weights."""
-        return finite(self.weight + self._deviations() * self._normals(shape, self.weight))
+        return finite(self.weight + self._deviations() * self._lk_normals(shape, self.weight))
 
     def _variances(self) -> tuple[Tensor, bool]:
         """Return the variances of the weights and False, or their logarithms and True."""

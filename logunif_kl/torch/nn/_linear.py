@@ -219,11 +219,11 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         elif self._estimator == "per_example" and input.ndim > 1:
             shape = (shape[0], *[1] * (input.ndim - 2), shape[-1])
         mean, deviation = self._scale_moments(input.dtype)
-        return input * (mean + deviation * self._normals(shape, input))
+        return input * (mean + deviation * self._lk_normals(shape, input))
 
     def _drawn_scales(self) -> Tensor:
         mean, deviation = self._scale_moments(self.weight.dtype)
-        return mean + deviation * self._normals(self.weight.shape[-1:], self.weight)
+        return mean + deviation * self._lk_normals(self.weight.shape[-1:], self.weight)
 
     def _scales(self) -> int:
         # Do not use in_features, which is 0 in a lazy layer whose parameters were loaded.

@@ -20,15 +20,21 @@ Tensor = torch.Tensor
 class StochasticModule(torch.nn.Module):
     """A module that draws noise in training mode, and in evaluation mode within `sampling`."""
 
-    _sampling: int = 0
+    _lk_sampling: int = 0
     """The number of open `sampling` contexts of this module, in all threads."""
-    _kept: KeptNoise | None = None
+    _lk_kept: KeptNoise | None = None
     """The noise of the weights within `sampled`."""
     generator: torch.Generator | None
 
+    @property
+    def _lk_generator(self) -> torch.Generator | None:
+        return self.generator
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the module, but not its contexts, which do not hold for a copy."""
-        super().__setstate__({k: x for k, x in state.items() if k not in ("_sampling", "_kept")})
+        super().__setstate__(
+            {k: x for k, x in state.items() if k not in ("_lk_sampling", "_lk_kept")}
+        )
 
     def __prepare_scriptable__(self) -> NoReturn:
         """Raise for `torch.jit.script`, which calls this before it reads the code."""
@@ -38,14 +44,21 @@ class StochasticModule(torch.nn.Module):
         )
 
     @property
-    def _draws(self) -> bool:
-        return self.training or self._sampling > 0
+    def _lk_draws(self) -> bool:
+        return self.training or self._lk_sampling > 0
 
-    def _normals(self, shape: Sequence[int], like: Tensor, name: str = "weight") -> Tensor:
+    def _lk_normals(self, shape: Sequence[int], like: Tensor, name: str = "weight") -> Tensor:
         """Draw noise for a weight, or return the noise that is kept for it."""
-        if self._kept is None:
-            return normals(shape, like, self.generator)
-        return self._kept.of(self, name, shape, like)
+        if self._lk_kept is None:
+            return normals(shape, like, self._lk_generator)
+        return self._lk_kept.of(self, name, shape, like)
+
+
+def own_generator(module: torch.nn.Module) -> Any:
+    """Return the generator of a module of this library, or of a user's module that has one."""
+    if isinstance(module, StochasticModule):
+        return module._lk_generator
+    return getattr(module, "generator", None)
 
 
 class KeptNoise:
@@ -66,7 +79,7 @@ class KeptNoise:
             # A tensor that is made in inference mode cannot be used in training later.
             normal = nullcontext() if torch.compiler.is_compiling() else torch.inference_mode(False)
             with normal:
-                self._found[key] = normals(shape, like, self._generator or module.generator)
+                self._found[key] = normals(shape, like, self._generator or module._lk_generator)
         return self._found[key].to(like.dtype)
 
 

@@ -185,7 +185,8 @@ def predict(
     check_flag("progress", progress)
     if any(isinstance(module, VBP) for module in model.modules()):
         raise no_samples()
-    found = noisy(model, check_kinds(modules))
+    kinds = check_kinds(modules)
+    found = noisy(model, kinds)
     run = _Run(model, likelihood, samples)
     loaded = isinstance(x, torch.utils.data.DataLoader)
     moments: list[tuple[Tensor, ...]] = []
@@ -199,7 +200,7 @@ def predict(
             if rows is None and examples is not None:
                 rows = _rows(model, batch, examples)
             step = (lambda done: None) if loaded else advance
-            with drawing(model, found):
+            with drawing(model, found, kinds):
                 if examples is None or rows is None:
                     moments.append(run.one_by_one(batch, step))
                 else:
@@ -279,7 +280,8 @@ def _loaded(loader: Any, model: torch.nn.Module) -> Iterator[Any]:
     """Yield the inputs of a `DataLoader`, on the device of the model."""
     first = next(chain(model.parameters(), model.buffers()), None)
     for batch in loader:
-        x = batch[0] if isinstance(batch, (list, tuple)) else batch
+        # A named tuple, such as a `PackedSequence`, is one input.
+        x = batch[0] if type(batch) in (list, tuple) else batch
         yield x if first is None else each_tensor(x, lambda x: x.to(first.device))
 
 

@@ -15,56 +15,15 @@ import torch
 from torch.nn import Parameter
 
 from ..._layers import SILENT
-from . import _penalty, _terms
-from ._arguments import check_generator
-from ._hooks import masked
+from . import _terms
+from ._draws import Draws
+from ._hooks import computed_names, masked
 from ._local import clamped, finite
 from ._noise import StochasticModule
 
 Tensor = torch.Tensor
 
 SUFFIX = "_log_sigma2"
-
-
-class Draws:
-    """The samples that modules hold until the outermost call ends.
-
-    All sampled modules of a network share one object. Its methods are hooks of these modules, and
-    of the modules that contain them.
-    """
-
-    def __init__(self) -> None:
-        self.depth = 0
-        """The number of calls, one within another, and of `sampled` contexts."""
-        self.samples: dict[str, Tensor] = {}
-
-    def __reduce__(self) -> Any:
-        """Copy without the samples, which do not hold for a copy."""
-        return Draws, ()
-
-    def enter(self, module: torch.nn.Module, args: Any) -> None:
-        self.depth += 1
-
-    def leave(self, module: torch.nn.Module, args: Any, output: Any) -> None:
-        # If another hook raised an error before `enter`, the depth is 0 already.
-        self.depth = max(self.depth - 1, 0)
-        if not self.depth:
-            self.samples = {}
-
-    def hook(self, module: torch.nn.Module) -> None:
-        """Count the calls of a module."""
-        module.register_forward_pre_hook(self.enter)
-        # Also after an error, so that the next call draws again.
-        module.register_forward_hook(self.leave, always_call=True)
-
-
-def unhook(module: torch.nn.Module) -> None:
-    """Remove the hooks of all `Draws` from a module."""
-    for hooks in (module._forward_pre_hooks, module._forward_hooks):
-        for key, hook in [*hooks.items()]:
-            if isinstance(getattr(hook, "__self__", None), Draws):
-                del hooks[key]
-                module._forward_hooks_always_called.pop(key, None)
 
 
 class SampledModule(StochasticModule):
@@ -74,13 +33,10 @@ class SampledModule(StochasticModule):
     user-defined modules. Use this class in `isinstance` checks.
 
     In training mode and within `sampling`, the weights are drawn when the module, or a module that
-    contains it, is called. They are the same for all examples, and stay the same until the
-    outermost call ends: in all time steps of a recurrent cell, and wherever a weight is shared.
-
-    Attributes
-    ----------
-    penalty, generator
-        As for `VariationalLinear`. You may assign other values.
+    contained it when it was converted, is called. They are the same for all examples, and stay the
+    same until the outermost call ends: in all time steps of a recurrent cell, and wherever a weight
+    is shared. Within `torch.utils.checkpoint.checkpoint`, run whole modules: if a weight is used in
+    two checkpoints, each draws its own sample again.
 
     Raises
     ------
@@ -88,12 +44,13 @@ class SampledModule(StochasticModule):
         If this class itself is instantiated.
     """
 
-    _gaussian: dict[str, str]
-    """For the name of each Gaussian weight: its key in the samples, which shared weights share."""
-    _held: Draws
-    _plain: type[torch.nn.Module]
+    # A module of the user may have attributes of any name, so all names here have a prefix.
+    _lk_gaussian: tuple[str, ...]
+    """The names of the Gaussian weights."""
+    _lk_held: Draws
+    _lk_plain: type[torch.nn.Module]
     """The class of the module before its conversion."""
-    penalty: Any
+    _lk_options: dict[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
@@ -103,26 +60,22 @@ class SampledModule(StochasticModule):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Name the class by its base, because the class itself is made when it is needed."""
-        return _empty, (self._plain,), self.__getstate__()
+        return _empty, (self._lk_plain,), self.__getstate__()
 
     def __getattr__(self, name: str) -> Any:
         """Return the sample of a Gaussian weight within a call, and its mean otherwise."""
         given = self.__dict__
-        if name in given.get("_gaussian", ()) and (
+        if name in given.get("_lk_gaussian", ()) and (
             name in given["_parameters"] or masked(self, name)
         ):
-            return self._weight(name)
+            return self._lk_weight(name)
         return super().__getattr__(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Check a value that is assigned to an option."""
-        if name == "penalty":
-            value = _penalty.check(value, "additive")
-        elif name == "generator":
-            value = check_generator(value)
-        elif self._is_computed(name):
-            return  # the hooks of `prune` assign a masked weight, which `_mean` computes
-        elif isinstance(value, Parameter) and name in self.__dict__.get("_gaussian", ()):
+        """Ignore the masked weights that the hooks of `prune` assign: `_lk_mean` computes them."""
+        if self._lk_is_computed(name):
+            return
+        if isinstance(value, Parameter) and name in self.__dict__.get("_lk_gaussian", ()):
             # FSDP2 assigns parameters within a call. `Module.__setattr__` would read the old one,
             # and so draw a sample of it.
             self._parameters[name] = value
@@ -130,46 +83,75 @@ class SampledModule(StochasticModule):
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        if not self._is_computed(name):
+        if not self._lk_is_computed(name):
             super().__delattr__(name)
 
-    def _is_computed(self, name: str) -> bool:
+    def reset_parameters(self) -> None:
+        """Set the weights as torch does, and log sigma^2 to its initial value."""
+        super().reset_parameters()  # type: ignore[misc]
+        with torch.no_grad():
+            for name in self._lk_gaussian:
+                variances: Any = self._parameters.get(name + SUFFIX)
+                if variances is not None:
+                    variances.fill_(self._lk_options["initial"])
+
+    def _lk_is_computed(self, name: str) -> bool:
         given = self.__dict__
-        if name.removesuffix(SUFFIX) not in given.get("_gaussian", ()):
+        if name.removesuffix(SUFFIX) not in given.get("_lk_gaussian", ()):
             return False
         return name not in given["_parameters"] and masked(self, name)
 
-    def _weight(self, name: str) -> Tensor:
-        mean = self._mean(name)
-        if not (self._draws and self._held.depth):
+    def _lk_weight(self, name: str) -> Tensor:
+        mean = self._lk_mean(name)
+        if not (self._lk_draws and self._lk_held.depth):
             return mean
-        key, samples = self._gaussian[name], self._held.samples
-        if key not in samples:
-            samples[key] = self._sample(name)
-        return samples[key]
+        own, samples = id(self._lk_parameter(name)), self._lk_held.samples
+        if own not in samples:
+            noise = self._lk_normals(mean.shape, mean, name)
+            samples[own] = noise, self._lk_sample(name, noise)
+        noise, found = samples[own]
+        if torch.is_grad_enabled() and not found.requires_grad and self._lk_is_trained(name):
+            # The sample was drawn under `no_grad`: compute it again, with a graph.
+            noise = noise.clone() if noise.is_inference() else noise
+            found = self._lk_sample(name, noise)
+            samples[own] = noise, found
+        return found
 
-    def _sample(self, name: str) -> Tensor:
-        mean = self._mean(name)
-        deviation = (0.5 * clamped(self._log_sigma2(name))).exp().to(mean.dtype)
-        return finite(mean + deviation * self._normals(mean.shape, mean, name))
+    def _lk_is_trained(self, name: str) -> bool:
+        return self._lk_mean(name).requires_grad or self._lk_log_sigma2(name).requires_grad
 
-    def _mean(self, name: str) -> Tensor:
+    def _lk_sample(self, name: str, noise: Tensor) -> Tensor:
+        mean = self._lk_mean(name)
+        deviation = (0.5 * clamped(self._lk_log_sigma2(name))).exp().to(mean.dtype)
+        return finite(mean + deviation * noise)
+
+    def _lk_parameter(self, name: str) -> Any:
+        """Return the parameter of a weight's means."""
+        found = self._parameters.get(name)
+        return self._parameters[f"{name}_orig"] if found is None else found
+
+    def _lk_mean(self, name: str) -> Tensor:
         found: Any = self._parameters.get(name)
         if found is not None:
             return found
-        return self._parameters[f"{name}_orig"] * self._buffers[f"{name}_mask"]  # type: ignore[operator]
+        return self._lk_parameter(name) * self._buffers[f"{name}_mask"]
 
-    def _log_sigma2(self, name: str) -> Tensor:
+    def _lk_log_sigma2(self, name: str) -> Tensor:
         name += SUFFIX
         found: Any = self._parameters.get(name)
         if found is not None:
             return found
-        original: Any = self._parameters[f"{name}_orig"]
+        original = self._lk_parameter(name)
         return original.masked_fill(self._buffers[f"{name}_mask"] == 0, SILENT)
+
+    @property
+    def _lk_generator(self) -> torch.Generator | None:
+        return self._lk_options["generator"]
 
     def extra_repr(self) -> str:
         """Show the arguments of the plain module, and the names of the Gaussian weights."""
-        return ", ".join(filter(None, [super().extra_repr(), f"sampled={list(self._gaussian)}"]))
+        sampled = f"sampled={list(self._lk_gaussian)}"
+        return ", ".join(filter(None, [super().extra_repr(), sampled]))
 
 
 class _Recurrent(SampledModule):
@@ -193,7 +175,7 @@ class _Recurrent(SampledModule):
 @cache
 def _sampled_class(plain: Any) -> type[SampledModule]:
     base = _Recurrent if issubclass(plain, torch.nn.RNNBase) else SampledModule
-    return type(f"Sampled{plain.__name__}", (base, plain), {"_plain": plain})
+    return type(f"Sampled{plain.__name__}", (base, plain), {"_lk_plain": plain})
 
 
 def _empty(plain: Any) -> SampledModule:
@@ -212,22 +194,26 @@ def sample_weights(
     Parameters that are one tensor share their variances and samples. `shared` has the variances
     that this tensor has in a layer.
     """
-    held, keys, found = Draws(), dict[int, str](), set()
+    before = [m for m in model.modules() if isinstance(m, SampledModule)]
+    for each in before:
+        for name in each._lk_gaussian:
+            variances: Any = each._parameters.get(name + SUFFIX)
+            if variances is not None:
+                shared.setdefault(id(each._lk_parameter(name)), {"log_sigma2": variances})
+    held, found = before[0]._lk_held if before else Draws(), set(before)
     for path, names in chosen.items():
         module: Any = model.get_submodule(path)
-        own: dict[str, str] = {}
         for name in names:
             weight = module._parameters[name]
-            variances = shared.setdefault(id(weight), {})
-            if "log_sigma2" not in variances:
-                variances["log_sigma2"] = Parameter(torch.full_like(weight, options["initial"]))
-            module.register_parameter(name + SUFFIX, variances["log_sigma2"])
-            own[name] = keys.setdefault(id(weight), f"{path}.{name}")
+            own = shared.setdefault(id(weight), {})
+            if "log_sigma2" not in own:
+                own["log_sigma2"] = Parameter(torch.full_like(weight, options["initial"]))
+            module.register_parameter(name + SUFFIX, own["log_sigma2"])
         module.__dict__.pop("_flat_weights", None)
         kind: Any = type(module)
         module.__class__ = _sampled_class(kind)
-        module.__dict__.update(_gaussian=own, _held=held)
-        module.penalty, module.generator = options["penalty"], options["generator"]
+        kept = {name: options[name] for name in ("penalty", "generator", "initial")}
+        module.__dict__.update(_lk_gaussian=tuple(names), _lk_held=held, _lk_options=kept)
         found.add(module)
     for module in model.modules():
         if found.intersection(module.modules()):
@@ -236,12 +222,12 @@ def sample_weights(
 
 def make_plain(module: SampledModule) -> None:
     """Give a module its own class again, without the variances."""
-    for name in module._gaussian:
+    for name in module._lk_gaussian:
         del module._parameters[name + SUFFIX]
     recurrent = isinstance(module, _Recurrent)
     plain: Any = module
-    plain.__class__ = module._plain
-    for name in ("_gaussian", "_held", "penalty", "generator", "_sampling", "_kept"):
+    plain.__class__ = module._lk_plain
+    for name in ("_lk_gaussian", "_lk_held", "_lk_options", "_lk_sampling", "_lk_kept"):
         module.__dict__.pop(name, None)
     if recurrent:
         plain._init_flat_weights()
@@ -261,23 +247,29 @@ class SampledWeight:
 
     @property
     def penalty(self) -> Any:
-        return self.module.penalty
+        return self.module._lk_options["penalty"]
 
     @property
     def weight(self) -> Tensor:
-        return self.module._mean(self.name)
+        return self.module._lk_mean(self.name)
 
     @property
     def _log_variance(self) -> Tensor:
-        return self.module._log_sigma2(self.name)
+        return self.module._lk_log_sigma2(self.name)
 
     _bounded = _checked_log_variance = lambda self: self._log_variance
+
+    @property
+    def padding_idx(self) -> int | None:
+        bag = isinstance(self.module, torch.nn.EmbeddingBag)
+        return self.module.padding_idx if bag else None  # type: ignore[return-value]
 
     def _means(self) -> Tensor:
         return self.weight
 
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
-        return _terms.of_layer(self, self.module._buffers.get(f"{self.name}_mask"))
+        terms = _terms.of_layer(self, self.module._buffers.get(f"{self.name}_mask"))
+        return terms if whole else _terms.without_row(terms, self.padding_idx, len(self.weight))
 
     def log_alpha_of_weights(self) -> Tensor:
         return self._log_variance - 2.0 * self.weight.abs().log()
@@ -291,7 +283,7 @@ class PlainWeight(NamedTuple):
 
 def gaussians(name: str, module: SampledModule) -> Iterator[tuple[str, SampledWeight]]:
     """Yield the Gaussian weights of a module, with their full names."""
-    for each in module._gaussian:
+    for each in module._lk_gaussian:
         yield f"{name}.{each}" if name else each, SampledWeight(module, each)
 
 
@@ -312,10 +304,20 @@ def has_sampled_form(module: torch.nn.Module) -> bool:
     return kind in _kinds() or hugging_face
 
 
+def lazily_sampled(module: Any) -> bool:
+    """Whether a lazy module will have a sampled form after its first batch."""
+    return getattr(module, "cls_to_become", None) in _kinds()
+
+
 def matrices(module: torch.nn.Module) -> list[str]:
-    """Name the parameters of a module itself that have two dimensions or more, without biases."""
-    return [
-        name
-        for name, parameter in module._parameters.items()
-        if parameter is not None and parameter.ndim > 1 and "bias" not in name
-    ]
+    """Name the parameters of a module itself that have two dimensions or more, without biases.
+
+    A weight that a hook computes is named instead of the parameters that it is computed from.
+    """
+    found = []
+    computed = computed_names(module)
+    for name, parameter in module._parameters.items():
+        own = next((each for each in computed if name.startswith(f"{each}_")), name)
+        if parameter is not None and parameter.ndim > 1 and "bias" not in name:
+            found.append(own)
+    return [*dict.fromkeys(found)]

@@ -18,7 +18,8 @@ from ..._errors import shown
 from ._arguments import check_module
 from ._inputs import tensors
 from ._models import kind_name
-from ._noise import StochasticModule
+from ._noise import StochasticModule, own_generator
+from ._sampled import SampledModule
 
 DROPOUTS = (
     torch.nn.Dropout,
@@ -88,7 +89,7 @@ _lock = Lock()
 def _count(modules: list[StochasticModule], step: int) -> None:
     with nullcontext() if torch.compiler.is_compiling() else _lock:
         for module in modules:
-            module._sampling += step
+            module._lk_sampling += step
 
 
 _fast_path: list[bool] = []
@@ -143,10 +144,17 @@ def noisy(model: torch.nn.Module, more: tuple[type, ...]) -> list[torch.nn.Modul
 
 
 @contextmanager
-def drawing(model: torch.nn.Module, found: list[torch.nn.Module]) -> Iterator[None]:
+def drawing(
+    model: torch.nn.Module, found: list[torch.nn.Module], more: tuple[type, ...]
+) -> Iterator[None]:
     """Make the modules in `found` draw noise, and put all others into evaluation mode."""
     ours = any(isinstance(module, StochasticModule) for module in found)
-    training = [module for module in found if not isinstance(module, StochasticModule)]
+    training = [
+        module
+        for module in found
+        if not isinstance(module, StochasticModule)
+        or (isinstance(module, SampledModule) and _draws_in_training(module, more))
+    ]
     with in_training(model, training), sampling(model) if ours else without_fast_path():
         yield
 
@@ -189,7 +197,7 @@ def drawn_by(generator: torch.Generator | None, model: torch.nn.Module, x: Any) 
         generator = torch.Generator(generator.device).manual_seed(seed)
     with ExitStack() as stack:
         _seed_global(stack, generator, _accelerators(model, x))
-        own = (getattr(module, "generator", None) for module in model.modules())
+        own = (own_generator(module) for module in model.modules())
         for each in {id(g): g for g in own if isinstance(g, torch.Generator)}.values():
             # Do not restore the caller's generator, so that the next call draws other noise.
             if each is not generator:

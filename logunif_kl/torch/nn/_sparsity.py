@@ -87,8 +87,9 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     A weight is kept if it is not 0 and its log alpha is not above the threshold. A NaN is neither 0
     nor above the threshold. The kept weights are the nonzero weights of
     ``to_deterministic(model, threshold)``. `torch.nn.Linear`, `Conv1d`, `Conv2d`, `Conv3d` and
-    `Embedding` have no alpha, so their nonzero weights are kept. All parameters of other modules,
-    such as `LSTM` and `LayerNorm`, are kept, and appear in the row ``"not converted"``.
+    `Embedding`, and the modules that `to_variational` makes a `SampledModule`, have no alpha, so
+    their nonzero weights are kept. All parameters of other modules, such as `LayerNorm`, are kept,
+    and appear in the row ``"not converted"``.
 
     Parameters
     ----------

@@ -42,6 +42,17 @@ def of_layer(layer: Any, mask: Tensor | None) -> list[_penalty.Term]:
     return [("alpha", log_variance, _count(layer, mask, scales, log_variance))]
 
 
+def without_row(terms: list[_penalty.Term], row: int | None, rows: int) -> list[_penalty.Term]:
+    """Leave out the row at `padding_idx`, unless counts of a mask leave it out already."""
+    if row is None or isinstance(terms[0][-1], Tensor):
+        return terms
+    ((kind, *tensors, count),) = terms
+    if len(tensors[0]) != rows:
+        return [(kind, *tensors, count // rows * (rows - 1))]
+    before, after = slice(row), slice(row + 1, None)
+    return [(kind, *[x[part] for x in tensors], count) for part in (before, after)]
+
+
 def _count(layer: Any, mask: Tensor | None, scales: int | None, of: Tensor) -> Any:
     """Count the kept weights, or scales if their number is given, of each element of `of`."""
     if mask is not None:

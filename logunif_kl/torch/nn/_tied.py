@@ -62,6 +62,6 @@ def _variance(model: torch.nn.Module, weight: Any) -> str | None:
     prefix = f"{path}." if path else ""
     if isinstance(module, VariationalLayer) and own == "weight":
         return prefix + module._log_variance_name
-    if isinstance(module, SampledModule) and own in module._gaussian:
+    if isinstance(module, SampledModule) and own in module._lk_gaussian:
         return prefix + own + SUFFIX
     return None

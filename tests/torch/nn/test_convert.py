@@ -153,6 +153,39 @@ class TestWhatIsLeft:
         assert nn.sparsity(made).layers["not converted"] == nn.Sparsity(3, 3)
 
 
+class TestComputedTensors:
+    """Tensors with a graph, which `copy.deepcopy` refuses, beside what is converted."""
+
+    @pytest.mark.parametrize("hook", ["prune", "weight_norm", "spectral_norm"])
+    def test_of_hooks(self, hook):
+        other = torch.nn.ConvTranspose1d(2, 2, 1)
+        if hook == "prune":
+            torch.nn.utils.prune.random_unstructured(other, "weight", 0.5)
+        else:
+            getattr(torch.nn.utils, hook)(other)
+        model = torch.nn.Sequential(torch.nn.Conv1d(2, 2, 1), other)
+        x = torch.ones(1, 2, 3)
+        model(x).sum().backward()
+        made = nn.to_variational(model, modules=torch.nn.Conv1d).eval()
+        torch.testing.assert_close(made(x), model.eval()(x))
+        made.train()(x).sum().backward()
+
+    def test_that_a_module_keeps(self):
+        class Keeps(torch.nn.Linear):
+            def forward(self, x):
+                self.last = super().forward(x)
+                return self.last
+
+        model = torch.nn.Sequential(Keeps(2, 2), torch.nn.Linear(2, 2))
+        model(torch.ones(1, 2)).sum().backward()
+        made = nn.to_variational(model, modules=torch.nn.Linear)
+        assert (made[0].last == model[0].last).all()
+        assert made[0].last.grad_fn is None
+        model[0].all = [model[0].last * 2.0]
+        with pytest.raises(TypeError, match="because it holds a tensor that was computed"):
+            nn.to_variational(model, modules=torch.nn.Linear)
+
+
 class TestFusion:
     """With batch normalisation: the variances would remain those of before."""
 

@@ -401,8 +401,10 @@ class TestInputs:
                 return TestInputs.Named(loss=None, logits=self.layer(a))
 
         x, y = torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
-        bound = nn.ELBO(Model(), nn.categorical_log_likelihood, 100)(x, y)
-        assert torch.isfinite(bound.value)
+        elbo = nn.ELBO(Model(), nn.categorical_log_likelihood, 100, mask_from=3.0)
+        assert "mask_from=3" in repr(elbo)
+        assert torch.isfinite(elbo(x, y).value)
+        assert torch.isfinite(elbo.bound(elbo.model(x), y).value)
         # A dict reaches the log-likelihood as it is.
         plain = nn.ELBO(
             type("Own", (Model,), {"forward": lambda self, a: {"logits": self.layer(a)}})(),

@@ -57,7 +57,7 @@ class TestDropIn:
         x = inputs(CASES[case], 3)
         assert torch.equal(layer(x), layer(x))
         assert torch.equal(layer(x), twin(CASES[case], layer)(x))
-        layer._sampling = True
+        layer._lk_sampling = True
         assert not torch.equal(layer(x), layer(x))
 
     @every_layer
@@ -223,7 +223,7 @@ class TestExplicitWeights:
         elif posterior != "additive":
             noise *= weight.sign()
         noise = noise if estimator == "per_example" else noise[0]
-        layer._normals = lambda shape, like: noise.nan_to_num().reshape(shape)
+        layer._lk_normals = lambda shape, like: noise.nan_to_num().reshape(shape)
         plain, found = twin(case, layer), layer(x)
         for i in range(examples):
             expected = filled(plain, weight=weights[i])(x[i])
@@ -303,7 +303,7 @@ class TestConvolution:
             noise.append(torch.randn(shape, generator=generator(3), dtype=like.dtype))
             return noise[-1].clone()
 
-        layer._normals = normals
+        layer._lk_normals = normals
         found = layer(x)
         weight = layer.weight.detach()
         # The matrix of the linear layer is that of torch's convolution with these weights.
@@ -458,7 +458,7 @@ class TestKl:
 def test_the_local_estimator_by_hand():
     """With a noise of ones: the mean plus the root of the variance, of Eq. 6."""
     layer, x = made(LINEAR), inputs(LINEAR, 4)
-    layer._normals = lambda shape, like: torch.ones(shape)
+    layer._lk_normals = lambda shape, like: torch.ones(shape)
     mean = F.linear(x, layer.weight, layer.bias)
     expected = mean + F.linear(x**2, layer.log_sigma2.exp()).sqrt()
     torch.testing.assert_close(layer(x), expected)

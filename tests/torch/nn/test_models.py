@@ -374,7 +374,7 @@ class TestSampling:
 
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(draw, range(400)))
-        assert layer._sampling == 0
+        assert layer._lk_sampling == 0
 
     @pytest.mark.parametrize(
         "layer",
@@ -398,7 +398,7 @@ class TestSampling:
         model = torch.nn.Sequential(nn.VariationalLinear(3, 1))
         with nn.sampling(model):
             nn.to_deterministic(model, inplace=True)
-        assert not hasattr(model[0], "_sampling")
+        assert not hasattr(model[0], "_lk_sampling")
 
     @pytest.mark.filterwarnings("ignore:to_variational left")
     def test_in_a_transformer(self):

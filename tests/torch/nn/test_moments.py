@@ -105,8 +105,8 @@ def test_of_the_other_estimators(estimator, posterior):
 def scaled(layer):
     """The variance times 1.02."""
     by = 1.02**0.5
-    draw = layer._normals
-    layer._normals = lambda *given: by * draw(*given)
+    draw = layer._lk_normals
+    layer._lk_normals = lambda *given: by * draw(*given)
 
 
 def deviation_for_variance(layer):

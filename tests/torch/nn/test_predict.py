@@ -387,7 +387,7 @@ class TestNoise:
             with pytest.raises(KeyError, match="mine"):
                 nn.predict(model, examples(), 3, generator=generator())
         assert [module.training for module in model.modules()] == modes
-        assert model[0]._sampling == 0
+        assert model[0]._lk_sampling == 0
         assert torch.backends.mha.get_fastpath_enabled() is fast
         assert torch.equal(torch.get_rng_state(), state)
         x = examples()

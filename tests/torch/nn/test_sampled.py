@@ -131,14 +131,13 @@ class TestCalls:
         plain, model, call, x = made(name, modules=_sampled_only)
         names = weights(model)
         noises = {}
-        original = nn.SampledModule._sample
+        original = nn.SampledModule._lk_sample
 
-        def sample(self, name):
-            found = original(self, name)
-            noises[id(self._parameters[name])] = drawn[-1]
-            return found
+        def sample(self, name, noise):
+            noises[id(self._parameters[name])] = noise
+            return original(self, name, noise)
 
-        monkeypatch.setattr(nn.SampledModule, "_sample", sample)
+        monkeypatch.setattr(nn.SampledModule, "_lk_sample", sample)
         output = call(model, x)
         assert len(drawn) == len(names)
         output.square().sum().backward()
@@ -323,7 +322,7 @@ class TestDraws:
         count = len(drawn)
         model(torch.ones(5, 2, 3))
         assert len(drawn) == count + 3
-        assert model.cell._held.depth == 0
+        assert model.cell._lk_held.depth == 0
 
     def test_the_fast_path_of_attention_is_right(self):
         """In evaluation mode, without gradients, and within `sampling`."""
@@ -344,8 +343,6 @@ class TestDraws:
         generator.set_state(state)
         assert (model(x) == first).all()
         assert torch.initial_seed() == seed
-        with pytest.raises(TypeError, match="generator must be"):
-            model.cell.generator = 3
 
     def test_options(self):
         model = nn.to_variational(torch.nn.LSTM(2, 2), penalty="molchanov")
@@ -354,10 +351,6 @@ class TestDraws:
         expected = -lk.methods.molchanov(log_alpha.detach().numpy()).sum()
         found = float(nn.named_kl(model)["weight_ih_l0"].detach())
         assert found == pytest.approx(expected, rel=1e-5)
-        model.penalty = nn.NormalPrior(1.0)
-        assert float(nn.kl(model).detach()) > found
-        with pytest.raises(ValueError, match="there is no penalty"):
-            model.penalty = "unknown"
         assert repr(model).startswith("SampledLSTM(2, 2, sampled=['weight_ih_l0', ")
 
     def test_half_types(self):
@@ -378,6 +371,204 @@ class TestDraws:
         variance = math.exp(-1.0) * float((x.square().T @ x.square()).sum())
         assert float(found.mean() - mean) == pytest.approx(0.0, abs=5.0 * (variance / 2e4) ** 0.5)
         assert float(found.var()) == pytest.approx(variance, rel=5.0 * (2.0 / 2e4) ** 0.5)
+
+
+class TestCare:
+    """Calls, networks and attributes that are out of the ordinary."""
+
+    def test_an_interrupted_call(self):
+        class Interrupted(Loop):
+            broken = False
+
+            def forward(self, x):
+                found = super().forward(x)
+                if self.broken:
+                    raise KeyboardInterrupt
+                return found
+
+        model, x = nn.to_variational(Interrupted()), torch.ones(5, 2, 3)
+        model.broken = True
+        with pytest.raises(KeyboardInterrupt):
+            model(x)
+        model.broken = False
+        first, second = model(x), model(x)
+        assert (first != second).any()
+        first.sum().backward()
+
+    def test_a_module_that_calls_itself(self, drawn):
+        class Recursive(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = torch.nn.RNNCell(2, 2)
+
+            def forward(self, x, times=3):
+                return self(self.cell(x), times - 1) if times else x
+
+        nn.to_variational(Recursive())(torch.ones(1, 2))
+        assert len(drawn) == 2
+
+    @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
+    def test_a_first_use_without_gradients(self, context, drawn):
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = torch.nn.GRUCell(3, 3)
+
+            def forward(self, x):
+                with context():
+                    state = self.cell(x)
+                return self.cell(x, state.clone())
+
+        model = nn.to_variational(Net())
+        model(torch.ones(2, 3)).sum().backward()
+        assert all(p.grad is not None for p in model.parameters())
+        assert len(drawn) == 2
+
+    @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+    def test_a_padding_mask_of_a_transformer(self):
+        layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+        plain = torch.nn.TransformerEncoder(layer, 2).eval()
+        model = nn.to_variational(plain)
+        x, mask = torch.randn(2, 3, 4), torch.tensor([[False, False, True], [False] * 3])
+        with torch.no_grad():
+            found, expected = (each(x, src_key_padding_mask=mask) for each in (model, plain))
+        torch.testing.assert_close(found[~mask], expected[~mask])
+        assert nn.to_deterministic(model).use_nested_tensor is plain.use_nested_tensor
+
+    def test_names_of_users(self):
+        class Vae(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.latent = torch.nn.Parameter(torch.ones(2, 2))
+                self.generator, self.penalty = torch.nn.Linear(2, 2), 10.0
+
+            def _sample(self, x):
+                return x @ self.latent
+
+            _mean = _weight = _draws = _normals = _kept = _held = _sample
+
+            def forward(self, x):
+                return self.generator(self._sample(x) + self._mean(x) + self._draws(x))
+
+        model = nn.to_variational(Vae(), modules=(), parameters=["latent"])
+        x = torch.ones(1, 2)
+        assert (model(x) != model(x)).any()
+        assert model.penalty == 10.0
+        plain = nn.to_deterministic(model)
+        assert plain.penalty == 10.0
+        assert (plain(x) == model.eval()(x)).all()
+        nn.predict(model, x, 3, generator=torch.Generator())
+        nn.checkpoint_contexts(model)
+
+    @pytest.mark.parametrize("module", ["LSTM", "ConvTranspose1d"])
+    def test_weights_of_hooks_are_refused(self, module):
+        utils = torch.nn.utils
+        name = "weight_hh_l0" if module == "LSTM" else "weight"
+        for hook in (utils.spectral_norm, partial(utils.prune.random_unstructured, amount=0.5)):
+            made = torch.nn.LSTM(4, 4) if module == "LSTM" else torch.nn.ConvTranspose1d(4, 4, 2)
+            hook(made, name)
+            with pytest.raises(TypeError, match=f"the {name} of .* is computed by a hook"):
+                nn.to_variational(torch.nn.Sequential(made), inplace=True)
+        kept = nn.sparsity(torch.nn.Sequential(made)).layers[f"0.{name}"]
+        assert kept.kept == kept.weights // 2
+
+    def test_dropout_of_converted_modules(self):
+        class Net(torch.nn.Module):
+            def __init__(self, inner, call):
+                super().__init__()
+                self.inner, self.call = inner, call
+
+            def forward(self, x):
+                return self.call(self.inner, x)
+
+        class Own(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = torch.nn.Parameter(torch.eye(4))
+
+            def forward(self, x):
+                return torch.nn.functional.dropout(x @ self.w, 0.5, self.training)
+
+        mha = torch.nn.MultiheadAttention(4, 2, dropout=0.5, batch_first=True)
+        cases = [Net(mha, lambda m, x: m(x, x, x)[0]), Net(Own(), lambda m, x: m(x))]
+        for model in cases:
+            made = nn.to_variational(model, modules=type(model.inner), initial=-60.0).eval()
+            found = nn.predict(made, torch.randn(2, 3, 4), 8, likelihood="normal", modules=Own)
+            assert found.variance.max() > 1e-4
+
+    def test_parameters_that_are_reset(self):
+        for make in (lambda: torch.nn.GRUCell(3, 2), lambda: torch.nn.LSTM(3, 2)):
+            model = nn.to_variational(make(), initial=-7.0)
+            model.reset_parameters()
+            for name, parameter in model.named_parameters():
+                assert bool((parameter == -7.0).all()) is name.endswith("log_sigma2")
+
+    def test_a_module_of_two_names(self):
+        for make in (lambda: torch.nn.GRUCell(2, 2), lambda: torch.nn.Linear(2, 2)):
+            model = torch.nn.Module()
+            model.a = model.b = make()
+            made = nn.to_variational(model, parameters=lambda name, p: p.ndim > 1)
+            assert made.a is made.b
+            assert type(nn.to_deterministic(made).a) is type(model.a)
+        model.a = model.b = torch.nn.GRUCell(2, 2)
+        made = nn.to_variational(model, modules=(), parameters=["a.weight_ih", "b.weight_hh"])
+        assert [*nn.log_alpha(made)] == ["a.weight_ih", "a.weight_hh"]
+
+    def test_other_output_projections(self):
+        mha = attention()
+        mha.out_proj = torch.nn.Linear(4, 4)
+        made, x = nn.to_variational(mha), torch.randn(2, 3, 4)
+        assert [*nn.log_alpha(made)] == ["in_proj_weight", "out_proj.weight"]
+        first = nn.to_variational(attention(), modules=type(attention().out_proj))
+        assert [*nn.log_alpha(nn.to_variational(first))] == ["in_proj_weight", "out_proj.weight"]
+        assert isinstance(nn.to_deterministic(made)(x, x, x)[0], torch.Tensor)
+
+        class Own(torch.nn.MultiheadAttention):
+            def __init__(self):
+                super().__init__(4, 2)
+                self.out_proj = torch.nn.Identity()
+
+        assert [*nn.log_alpha(nn.to_variational(Own(), modules=Own))] == ["in_proj_weight"]
+
+    def test_weights_that_are_untied_or_tied_later(self, drawn):
+        model, x = nn.to_variational(Twice()), torch.ones(2, 3)
+        model.second.weight = torch.nn.Parameter(torch.full((3, 3, 3), 100.0))
+        output = model(x)
+        assert output.abs().max() > 10.0
+        output.sum().backward()
+        assert model.second.weight.grad is not None
+        assert len(drawn) == 2
+        model.second.weight = model.first.weight
+        model(x)
+        assert len(drawn) == 3
+
+    def test_tied_weights_that_are_converted_one_by_one(self, drawn):
+        model = nn.to_variational(Twice(), modules=lambda name, _: name == "first")
+        model = nn.to_variational(model, modules=lambda name, _: name == "second")
+        assert model.first.weight_log_sigma2 is model.second.weight_log_sigma2
+        model(torch.ones(2, 3))
+        assert len(drawn) == 1
+        assert len(nn.named_kl(model)) == 1
+
+    def test_padding_of_bags(self):
+        table = torch.randn(5, 2)
+        bag, table = (
+            kind.from_pretrained(table, padding_idx=1)
+            for kind in (torch.nn.EmbeddingBag, torch.nn.Embedding)
+        )
+        kls = [nn.kl(nn.to_variational(each)).item() for each in (bag, table)]
+        assert kls[0] == pytest.approx(kls[1], rel=1e-6)
+
+    def test_copies_of_data_parallel_are_refused(self):
+        model = nn.to_variational(torch.nn.Bilinear(2, 2, 2))
+        model._is_replica = True
+        with pytest.raises(RuntimeError, match="DistributedDataParallel"):
+            model(torch.ones(1, 2), torch.ones(1, 2))
+
+    def test_lazy_modules_are_refused(self):
+        model = torch.nn.Sequential(torch.nn.LazyConvTranspose1d(2, 3))
+        with pytest.raises(ValueError, match="has no shape yet: run a batch"):
+            nn.to_variational(model)
 
 
 class TestTransforms:

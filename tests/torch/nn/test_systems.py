@@ -55,7 +55,7 @@ class TestCompile:
             output = layer(x)
             return output, output.sin().sum() + layer.kl()
 
-        layer._normals = normals
+        layer._lk_normals = normals
         (expected, loss), (found, compiled_loss) = step(x), compiled(step, backend)(x)
         close((found, *slopes(layer, compiled_loss)), (expected, *slopes(layer, loss)))
 

@@ -1,0 +1,85 @@
+"""The samples that modules hold while a network is called, and the hooks that end them."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+Tensor = torch.Tensor
+
+
+class Draws:
+    """The samples that modules hold until the outermost call ends.
+
+    All sampled modules of a network share one object. Its methods are hooks of these modules, and
+    of the modules that contain them.
+    """
+
+    def __init__(self) -> None:
+        self.owner: torch.nn.Module | None = None
+        """The outermost module that is being called."""
+        self.depth = 0
+        self.samples: dict[int, tuple[Tensor, Tensor]] = {}
+        """The noise and the sample of each parameter, by its `id`."""
+
+    def __reduce__(self) -> Any:
+        """Copy without the samples, which do not hold for a copy."""
+        return Draws, ()
+
+    def enter(self, module: torch.nn.Module, args: Any) -> None:
+        if getattr(module, "_is_replica", False):
+            raise RuntimeError(
+                "a network with sampled weights was called by torch.nn.DataParallel, whose copies "
+                "have no parameters: use torch.nn.parallel.DistributedDataParallel"
+            )
+        if self.depth and module is self.owner and not _is_called(module):
+            # A KeyboardInterrupt ended the last call, after which PyTorch calls no hooks.
+            self.depth = 0
+        if not self.depth:
+            self.owner, self.samples = module, {}
+        self.depth += 1
+
+    def leave(self, module: torch.nn.Module, args: Any, output: Any) -> None:
+        # If another hook raised an error before `enter`, the depth is 0 already.
+        self.depth = max(self.depth - 1, 0)
+        if not self.depth:
+            self.owner, self.samples = None, {}
+
+    def hook(self, module: torch.nn.Module) -> None:
+        """Count the calls of a module."""
+        if any(getattr(h, "__self__", None) is self for h in module._forward_hooks.values()):
+            return
+        module.register_forward_pre_hook(self.enter)
+        # Also after an error, so that the next call draws again.
+        module.register_forward_hook(self.leave, always_call=True)
+        if isinstance(module, torch.nn.TransformerEncoder):
+            # Its nested tensors are for the fast path of its layers, which hooks turn off.
+            module.__dict__["_lk_nested"] = module.use_nested_tensor
+            module.use_nested_tensor = False
+
+
+def _is_called(module: torch.nn.Module) -> bool:
+    """Whether a module is being called already, when its next call begins."""
+    if torch.compiler.is_compiling():
+        return True
+    code, found = torch.nn.Module._call_impl.__code__, 0
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        found += frame.f_code is code and frame.f_locals.get("self") is module
+        frame = frame.f_back
+    return found > 1
+
+
+def unhook(module: torch.nn.Module) -> None:
+    """Remove the hooks of all `Draws` from a module."""
+    for hooks in (module._forward_pre_hooks, module._forward_hooks):
+        for key, hook in [*hooks.items()]:
+            if isinstance(getattr(hook, "__self__", None), Draws):
+                del hooks[key]
+                module._forward_hooks_always_called.pop(key, None)
+    nested = module.__dict__.pop("_lk_nested", None)
+    if nested is not None:
+        module.use_nested_tensor = nested
