@@ -1,7 +1,7 @@
 """Parts that the layers of all frameworks share: options, moments, sparsity, threshold curves."""
 
 from ._moments import FORMS, LINKS, categorical_penalty, log_ndtr, product_variance, rectified
-from ._options import check_flag, count, finite, one_of
+from ._options import check_cycle, check_flag, count, finite, one_of
 from ._prediction import PROBIT, Prediction, check_likelihood
 from ._priors import (
     NormalPrior,
@@ -31,6 +31,7 @@ __all__ = [
     "ThresholdCurve",
     "aligned",
     "categorical_penalty",
+    "check_cycle",
     "check_flag",
     "check_likelihood",
     "check_measured",

@@ -42,3 +42,13 @@ def finite(name: str, value: Any, instead: str = "a number like -3.0") -> float:
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, but {number} was given: pass {instead}")
     return number
+
+
+def check_cycle(period: Any, rising: Any) -> tuple[float, float]:
+    """Return the period of a cyclical warm-up and its rising part, or raise an error."""
+    period, rising = real_number("period", period), real_number("rising", rising)
+    if not 0.0 < period < math.inf:
+        raise ValueError(f"period must be positive, but {period} was given: pass a number of steps")
+    if not 0.0 < rising <= 1.0:
+        raise ValueError(f"rising must be in (0, 1], but {rising} was given: pass a fraction")
+    return period, rising

@@ -62,7 +62,7 @@ Examples
 from ..._layers import Prediction, Prior, Sparsity, ThresholdCurve
 from ._conv import conv
 from ._dense import dense
-from ._elbo import Bound, elbo, linear_warm_up
+from ._elbo import Bound, cosine_warm_up, cyclical_warm_up, elbo, linear_warm_up
 from ._embedding import embedding
 from ._expected_log_likelihood import (
     expected_bernoulli_log_likelihood,
@@ -101,6 +101,8 @@ __all__ = [
     "bernoulli_log_likelihood",
     "categorical_log_likelihood",
     "conv",
+    "cosine_warm_up",
+    "cyclical_warm_up",
     "dense",
     "density_threshold",
     "elbo",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from ..._errors import real_number, shown
+from ..._layers import check_cycle
 from ._arguments import real_array, real_numbers
 from ._noise import widened
 
@@ -145,10 +146,79 @@ def linear_warm_up(step: Any, begin: float, end: float) -> Any:
     >>> print(*(nn.linear_warm_up(epoch, 5, 20).round(1) for epoch in (0, 5, 11, 20, 60)))
     0.0 0.0 0.4 1.0 1.0
     """
-    low, high = real_number("begin", begin), real_number("end", end)
+    return _fraction(step, real_number("begin", begin), real_number("end", end))
+
+
+def cosine_warm_up(step: Any, begin: float, end: float) -> Any:
+    """Compute a weight that rises smoothly from 0 to 1, on half a cosine.
+
+    Parameters
+    ----------
+    step, begin, end
+        As for `linear_warm_up`.
+
+    Returns
+    -------
+    jax.Array
+        (1 - cos(pi t))/2, where t is the weight that `linear_warm_up` returns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `linear_warm_up`.
+
+    Examples
+    --------
+    >>> from logunif_kl.jax import nn
+    >>> print(*(nn.cosine_warm_up(step, 0, 4).round(3) for step in range(5)))
+    0.0 0.146 0.5 0.854 1.0
+    """
+    t = _fraction(step, real_number("begin", begin), real_number("end", end))
+    return 0.5 * (1.0 - jnp.cos(jnp.pi * t))
+
+
+def cyclical_warm_up(step: Any, period: float, rising: float = 0.5) -> Any:
+    """Compute a weight that rises linearly from 0 to 1 in every period (Fu et al. 2019).
+
+    Parameters
+    ----------
+    step : int or array
+        The step, or the epoch.
+    period : float
+        The length of a period; positive.
+    rising : float
+        The fraction of a period in which the weight rises, in (0, 1]. Afterwards the weight is 1.
+
+    Returns
+    -------
+    jax.Array
+        In [0, 1].
+
+    Raises
+    ------
+    TypeError
+        If an argument is of a wrong type.
+    ValueError
+        If `period` is not positive, or `rising` not in (0, 1].
+
+    References
+    ----------
+    Fu et al., "Cyclical Annealing Schedule: A Simple Approach to Mitigating KL Vanishing" (2019).
+
+    Examples
+    --------
+    >>> from logunif_kl.jax import nn
+    >>> print(*(nn.cyclical_warm_up(step, 4) for step in range(6)))
+    0.0 0.5 1.0 1.0 0.0 0.5
+    """
+    period, rising = check_cycle(period, rising)
+    return _fraction(real_numbers("step", step) % period, 0.0, rising * period)
+
+
+def _fraction(step: Any, low: float, high: float) -> Any:
     if not low < high:
         raise ValueError(
-            f"end must be above begin, but begin={shown(begin)} and end={shown(end)} were given: "
+            f"end must be above begin, but begin={shown(low)} and end={shown(high)} were given: "
             "exchange them"
         )
     return jnp.clip((real_numbers("step", step) - low) / (high - low), 0.0, 1.0)

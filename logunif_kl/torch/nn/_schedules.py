@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..._errors import real_number
-from ..._layers import finite
+from ..._layers import check_cycle, finite
 
 
 def linear_warm_up(step: float, begin: float, end: float) -> float:
@@ -100,11 +100,7 @@ def cyclical_warm_up(step: float, period: float, rising: float = 0.5) -> float:
     >>> [nn.cyclical_warm_up(step, period=4) for step in range(6)]
     [0.0, 0.5, 1.0, 1.0, 0.0, 0.5]
     """
-    period, rising = real_number("period", period), real_number("rising", rising)
-    if not 0.0 < period < math.inf:
-        raise ValueError(f"period must be positive, but {period} was given: pass a number of steps")
-    if not 0.0 < rising <= 1.0:
-        raise ValueError(f"rising must be in (0, 1], but {rising} was given: pass a fraction")
+    period, rising = check_cycle(period, rising)
     return _fraction(finite("step", step, "a count of steps") % period, 0.0, rising * period)
 
 

@@ -232,3 +232,18 @@ class TestLikelihood:
         slopes = jax.grad(lambda x: wrap(likelihood)(x).sum())(x)
         assert (slopes[0, 2:] == 0.0).all()
         assert (slopes[0, :2] != 0.0).all()
+
+
+def test_warm_ups_are_those_of_pytorch():
+    pytest.importorskip("torch")
+    from logunif_kl.torch import nn as torch_nn
+
+    for step in np.linspace(0.0, 11.0, 23):
+        for name, given in (("cosine_warm_up", (2, 8)), ("cyclical_warm_up", (4.0, 0.7))):
+            expected = getattr(torch_nn, name)(step, *given)
+            for wrap in (lambda f: f, jax.jit):
+                found = wrap(lambda step, own=getattr(nn, name), given=given: own(step, *given))
+                assert float(found(step)) == pytest.approx(expected, abs=1e-6)
+    for call in (lambda: nn.cyclical_warm_up(1, 0.0), lambda: nn.cosine_warm_up(1, 3, 2)):
+        with pytest.raises(ValueError, match="must be"):
+            call()
