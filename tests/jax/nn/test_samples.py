@@ -1,6 +1,7 @@
 """Arrays of any tree that become Gaussian, their samples, and predictions from them."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -234,6 +235,9 @@ class TestLikelihood:
         assert (slopes[0, :2] != 0.0).all()
 
 
+NAMES = {"cosine_warm_up": ("begin", "end"), "cyclical_warm_up": ("period", "rising")}
+
+
 def test_warm_ups_are_those_of_pytorch():
     pytest.importorskip("torch")
     from logunif_kl.torch import nn as torch_nn
@@ -241,9 +245,9 @@ def test_warm_ups_are_those_of_pytorch():
     for step in np.linspace(0.0, 11.0, 23):
         for name, given in (("cosine_warm_up", (2, 8)), ("cyclical_warm_up", (4.0, 0.7))):
             expected = getattr(torch_nn, name)(step, *given)
-            for wrap in (lambda f: f, jax.jit):
-                found = wrap(lambda step, own=getattr(nn, name), given=given: own(step, *given))
-                assert float(found(step)) == pytest.approx(expected, abs=1e-6)
+            own = partial(getattr(nn, name), **dict(zip(NAMES[name], given, strict=True)))
+            for found in (own(step), jax.jit(own)(step)):
+                assert float(found) == pytest.approx(expected, abs=1e-6)
     for call in (lambda: nn.cyclical_warm_up(1, 0.0), lambda: nn.cosine_warm_up(1, 3, 2)):
         with pytest.raises(ValueError, match="must be"):
             call()

@@ -322,9 +322,11 @@ def _overlaps(found: Record) -> str:
 
 
 def measure(name: str, settings: Record, dataset: Dataset, parts: Parts) -> Record:
+    seeds, once = settings["seeds"], settings.get("once", ())
     make = {
         f"{name}-{case}-seed{seed}": partial(train, name, case, seed, settings, dataset, parts)
-        for seed, case in itertools.product(settings["seeds"], settings["cases"])
+        for seed, case in itertools.product(seeds, settings["cases"])
+        if seed == seeds[0] or case not in once
     }
     rows = parts.rows("training networks", make, **training(settings))
     return {
