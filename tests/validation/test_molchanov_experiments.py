@@ -171,7 +171,7 @@ class TestSchedule:
     @pytest.mark.parametrize(
         ("module", "options"),
         [
-            (authors_settings, ("--cases", "all", "--epochs", "3")),
+            (authors_settings, ("--cases", "script", "--epochs", "3")),
             (lenet_300_100, ("--cases", "exact", "--epochs", "3")),
             (learning_curves, ("--methods", "vbp", "--epochs", "2")),
         ],

@@ -67,7 +67,8 @@ CASES = {
 COMPARED = list(CASES)
 CASES |= {
     "rate": Case("the rate alone", flat_rate=True),
-    "all": AUTHORS,
+    "all": Case("all three", flat_rate=True, small_start=True, zeroing=True),
+    "script": AUTHORS,
     "no_rate": AUTHORS._replace(title="without the rate", flat_rate=False),
     "no_start": AUTHORS._replace(title="without the initial values", small_start=False),
     "no_masking": AUTHORS._replace(title="without masks", masking=False),
