@@ -92,7 +92,10 @@ def to_variational(tree: Any, where: Where | None = None, *, log_sigma2: float =
     found = jax.tree_util.tree_map_with_path(replaced, tree, is_leaf=is_posterior)
     if not made:
         if any(map(is_posterior, jax.tree.leaves(tree, is_leaf=is_posterior))):
-            raise ValueError("tree holds posteriors and no other array to make Gaussian: use it")
+            raise ValueError(
+                "tree holds posteriors and no other array to make Gaussian: it is variational "
+                "already"
+            )
         raise ValueError(
             f"tree is of type {type_name(tree)} and holds no array to make Gaussian: pass the "
             "parameters of a model, or another function as where"

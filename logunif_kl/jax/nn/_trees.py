@@ -147,7 +147,7 @@ def posteriors(tree: Any) -> list[tuple[str, Any]]:
     if not named:
         raise ValueError(
             f"tree is of type {type_name(tree)} and holds no posterior: make weights Normal or "
-            "Dropout nodes"
+            "Dropout nodes, as to_variational does"
         )
     return named
 

@@ -68,21 +68,26 @@ def choose(
         _check_layer(name, model.get_submodule(name), options)
     for name, names in found.sampled.items():
         if unsuited:
-            raise ValueError(
-                f"{unsuited} was given, but the weights of {shown_name(name)}, a "
-                f"{type(model.get_submodule(name)).__name__}, can only be additive: leave it out "
-                "with modules="
-            )
+            raise not_additive(name, model.get_submodule(name), options)
         _check_weights(name, model.get_submodule(name), names)
     _check_shared(model, found.layers, options.get("sharing", "weight"))
     return found
 
 
+def not_additive(name: str, module: torch.nn.Module, options: VariationalOptions) -> ValueError:
+    """Return the error for a module whose weights are sampled, with an option it cannot have."""
+    return ValueError(
+        f"{_unsuited(options)} was given, but the weights of {shown_name(name)}, a "
+        f"{type(module).__name__}, can only be additive: leave it out with modules=, or pass "
+        "posterior='additive' and sharing='weight'"
+    )
+
+
 def _chooser(modules: Any) -> Callable[[str, torch.nn.Module], Any] | None:
     if modules is None:
         return None
-    if isinstance(modules, (type, tuple)):
-        kinds = modules if isinstance(modules, tuple) else (modules,)
+    if isinstance(modules, (type, tuple, list)):
+        kinds = (modules,) if isinstance(modules, type) else tuple(modules)
         for kind in kinds:
             if not (isinstance(kind, type) and issubclass(kind, torch.nn.Module)):
                 raise TypeError(

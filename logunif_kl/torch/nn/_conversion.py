@@ -148,6 +148,6 @@ def warn_of_left(model: torch.nn.Module) -> None:
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
         warnings.warn(
             f"to_variational left {', '.join(left[:5])}{more} without noise. "
-            "logunif_kl.torch.nn.conversion(model) says why; pass modules= to choose the layers.",
+            "logunif_kl.torch.nn.conversion(model) says why; choose with modules= and parameters=.",
             stacklevel=3,
         )

@@ -16,7 +16,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 
 from ..._layers import check_flag, check_threshold
 from ._arguments import check_module, check_parameters, no_shape, shown_name
-from ._choose import Modules, Parameters, choose
+from ._choose import Modules, Parameters, choose, not_additive
 from ._conversion import VARIATIONAL, copied, warn_of_left
 from ._draws import unhook
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
@@ -28,6 +28,7 @@ from ._sampled import (
     SUFFIX,
     SampledModule,
     gaussians,
+    has_sampled_form,
     make_plain,
     sample_weights,
 )
@@ -130,7 +131,7 @@ def to_variational(
     values = checked(options)
     chosen = choose(model, modules, parameters, options)
     if not chosen.layers and not chosen.sampled:
-        _refuse_nothing(model, modules)
+        _refuse_nothing(model, modules, options)
     result = model if inplace else copied(model)
     shared: dict[int, Any] = {}
     for name in chosen.layers:
@@ -146,7 +147,7 @@ def to_variational(
     return result
 
 
-def _refuse_nothing(model: torch.nn.Module, modules: Any) -> NoReturn:
+def _refuse_nothing(model: torch.nn.Module, modules: Any, options: Any) -> NoReturn:
     ours = (VariationalLayer, SampledModule)
     if modules is None and any(isinstance(m, ours) for m in model.modules()):
         raise ValueError(
@@ -155,6 +156,8 @@ def _refuse_nothing(model: torch.nn.Module, modules: Any) -> NoReturn:
         )
     for name, each in model.named_modules():
         check_parameters(name, each)
+        if modules is None and has_sampled_form(each):
+            raise not_additive(name, each, options)
     raise ValueError(
         f"a {kind_name(model)} was given that has no layer to convert: with modules=, choose types "
         "of modules that have weight matrices"

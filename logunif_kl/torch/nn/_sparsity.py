@@ -29,6 +29,7 @@ from ._hooks import refresh
 from ._layer import VariationalLayer
 from ._models import kind_name, layers
 from ._sampled import (
+    SUFFIX,
     PlainWeight,
     SampledModule,
     SampledWeight,
@@ -272,12 +273,19 @@ def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
 
 def _of_others(model: torch.nn.Module) -> int:
     """Count the parameters of modules that cannot be pruned."""
-    ours = {
-        id(p)
-        for m in model.modules()
-        if is_weighted(m) or is_sampled(m)
-        for p in m.parameters(recurse=parametrize.is_parametrized(m))
-    }
+    ours: set[int] = set()
+    for module in model.modules():
+        if is_weighted(module):
+            ours.update(map(id, module.parameters(parametrize.is_parametrized(module))))
+        elif is_sampled(module):
+            # Other parameters of such a module count here, but not biases, as for a layer.
+            own = {*matrices(module)}
+            if isinstance(module, SampledModule):
+                own = {*module._lk_gaussian}
+            for name, parameter in module._parameters.items():
+                base = name.removesuffix("_orig").removesuffix(SUFFIX)
+                if parameter is not None and (base in own or "bias" in base):
+                    ours.add(id(parameter))
     return sum(p.numel() for p in model.parameters() if id(p) not in ours)
 
 

@@ -77,7 +77,7 @@ class Transformer(torch.nn.Module):
 
 LEFT = (
     "to_variational left module 'project' (Conv1D), module 'weighed' (ParametrizedLinear) without "
-    "noise. logunif_kl.torch.nn.conversion(model) says why; pass modules= to choose the layers."
+    "noise. logunif_kl.torch.nn.conversion(model) says why; choose with modules= and parameters=."
 )
 
 

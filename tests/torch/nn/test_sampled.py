@@ -679,6 +679,19 @@ class TestChoice:
         every = nn.to_variational(Twice(), parameters=lambda *_: True)
         assert len(nn.log_alpha(every)) == 4
 
+    def test_counts_of_what_is_left(self):
+        """Parameters that are not Gaussian count as not converted, except biases."""
+        made = nn.to_variational(Twice(), modules=[], parameters=["first.weight"])
+        assert nn.sparsity(made).layers == {
+            "first.weight": nn.Sparsity(27, 27),
+            "not converted": nn.Sparsity(3, 3),
+        }
+        linear = nn.to_variational(torch.nn.Linear(3, 2), modules=(), parameters=["bias"])
+        assert nn.sparsity(linear, math.inf).layers == {
+            "bias": nn.Sparsity(2, 2),
+            "not converted": nn.Sparsity(6, 6),
+        }
+
     def test_other_posteriors_leave_them(self):
         model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.LSTM(2, 2))
         with pytest.warns(UserWarning, match="left module '1'"):
