@@ -108,8 +108,8 @@ class TestTrees:
             (
                 lambda: nn.sample({"a": jnp.zeros(3)}, KEY),
                 ValueError,
-                "tree is of type dict and holds no posterior: make weights Normal or Dropout nodes, "
-                "as to_variational does",
+                "tree is of type dict and holds no posterior: make weights Normal or Dropout "
+                "nodes, as to_variational does",
             ),
             (
                 lambda: nn.sample(
