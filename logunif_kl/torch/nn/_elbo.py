@@ -90,9 +90,8 @@ class ELBO(torch.nn.Module):
         so the bound has less noise, and takes so much more time and memory.
     mask_from : float, optional
         Leave out of the likelihood, but not of the KL, the means with a log alpha of at least this
-        number. The programs of Molchanov et al. (2017) do so, with 3: networks become sparser with
-        the same error, because noisy means are no longer used. Layers pruned by `prune` have no
-        parameters to leave out, so do not combine the two.
+        number. The programs of Molchanov et al. (2017) do so, with 3, and networks become sparser.
+        Layers pruned by `prune` have no parameters to leave out, so do not combine the two.
 
     Raises
     ------

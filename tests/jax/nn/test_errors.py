@@ -208,7 +208,7 @@ nn.embedding(jnp.array([0]), nn.Normal.from_mean(jnp.ones(3)))
     ValueError: weight of shape (3,) is not a table of embeddings: pass shape (rows, columns)
 nn.kl({"weight": MEAN})
     ValueError: tree is of type dict and holds no posterior: make weights Normal or Dropout
-        nodes, as to_variational does
+    nodes, as to_variational does
 nn.kl(SCALES, of="weights")
     ValueError: the KL of weights under correlated noise is infinite (Hron et al. 2017, section 3):
     pass of='scales'

@@ -16,8 +16,8 @@ EXPERIMENT = comparison.experiment(
     "first half of the epochs, and means set to zero, after each step, while log α ≥ 3. The "
     "authors' script leaves these means out of the likelihood instead, subtracts the mean image, "
     "lets the rate fall from the start, and begins with a trained network; here the weight of the "
-    "KL is 0 in the first five epochs. In LeNet-300-100 the first two of these lower the error, so "
-    "they may explain it here, which was not tried. The record was made "
+    "KL is 0 in the first five epochs. Whether this explains the difference was not tried. The "
+    "record was made "
     "with `--cases authors --seeds 1 2`. Its runs began on an NVIDIA H100, and after 130 and 132 "
     "epochs went on on a CPU, with noise from a new generator.",
     place=7,
