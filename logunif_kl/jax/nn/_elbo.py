@@ -218,7 +218,6 @@ def cyclical_warm_up(step: Any, period: float, rising: float = 0.5) -> Any:
 def _fraction(step: Any, low: float, high: float) -> Any:
     if not low < high:
         raise ValueError(
-            f"end must be above begin, but begin={low:g} and end={high:g} were given: "
-            "exchange them"
+            f"end must be above begin, but begin={low:g} and end={high:g} were given: exchange them"
         )
     return jnp.clip((real_numbers("step", step) - low) / (high - low), 0.0, 1.0)

@@ -23,6 +23,7 @@ from ..._layers import (
     check_thresholds,
     threshold_that_keeps,
 )
+from ...methods._progress import progress_bar
 from ._groups import Groups, Scaled
 from ._posterior import Dropout
 from ._trees import is_posterior, posteriors
@@ -156,7 +157,11 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
 
 
 def threshold_curve(
-    tree: Any, measure: Callable[[Any], Any], thresholds: Sequence[float] | None = None
+    tree: Any,
+    measure: Callable[[Any], Any],
+    thresholds: Sequence[float] | None = None,
+    *,
+    progress: bool = False,
 ) -> ThresholdCurve:
     """Measure the loss of the tree pruned at each of several thresholds, to choose a threshold.
 
@@ -170,6 +175,8 @@ def threshold_curve(
         ``measure(prune(tree, threshold))`` returns the loss, a number.
     thresholds : sequence of float, optional
         Thresholds on log alpha. The default is -4 to 8 in steps of 0.5.
+    progress : bool
+        Show a progress bar on standard error. This needs the package rich.
 
     Returns
     -------
@@ -200,8 +207,13 @@ def threshold_curve(
             "one that returns a loss"
         )
     found = check_thresholds(thresholds)
-    losses = tuple(check_measured(measure(prune(tree, threshold))) for threshold in found)
-    return ThresholdCurve(found, losses, tuple(sparsity(tree, each) for each in found))
+    losses, counts = [], []
+    with progress_bar("thresholds", len(found), progress) as advance:
+        for threshold in found:
+            losses.append(check_measured(measure(prune(tree, threshold))))
+            counts.append(sparsity(tree, threshold))
+            advance(1)
+    return ThresholdCurve(found, tuple(losses), tuple(counts))
 
 
 def density_threshold(tree: Any, density: float) -> float:

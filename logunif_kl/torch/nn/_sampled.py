@@ -321,3 +321,12 @@ def matrices(module: torch.nn.Module) -> list[str]:
         if parameter is not None and parameter.ndim > 1 and "bias" not in name:
             found.append(own)
     return [*dict.fromkeys(found)]
+
+
+def weights_of(name: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
+    """Yield the Gaussian weights of a sampled module, or the matrices of a plain one."""
+    if isinstance(module, SampledModule):
+        yield from gaussians(name, module)
+        return
+    for each in matrices(module):
+        yield f"{name}.{each}" if name else each, PlainWeight(getattr(module, each))

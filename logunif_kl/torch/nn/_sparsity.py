@@ -21,6 +21,7 @@ from ..._layers import (
     check_thresholds,
     threshold_that_keeps,
 )
+from ...methods._progress import progress_bar
 from ._arguments import check_module, check_shape
 from ._conversion import VARIATIONAL
 from ._convert import to_deterministic
@@ -30,12 +31,11 @@ from ._layer import VariationalLayer
 from ._models import kind_name, layers
 from ._sampled import (
     SUFFIX,
-    PlainWeight,
     SampledModule,
     SampledWeight,
-    gaussians,
     has_sampled_form,
     matrices,
+    weights_of,
 )
 from ._sparse import SparseLayer
 
@@ -148,6 +148,8 @@ def threshold_curve(
     model: torch.nn.Module,
     measure: Callable[[torch.nn.Module], Any],
     thresholds: Sequence[float] | None = None,
+    *,
+    progress: bool = False,
 ) -> ThresholdCurve:
     """Measure a loss of the pruned model at several thresholds, to choose a threshold.
 
@@ -162,6 +164,8 @@ def threshold_curve(
         validation set. ``pruned`` is ``to_deterministic(model, threshold)`` in evaluation mode.
     thresholds : sequence of float, optional
         Thresholds on log alpha; by default from -4 to 8 in steps of 0.5.
+    progress : bool
+        Show a progress bar on standard error. This needs the package rich.
 
     Returns
     -------
@@ -194,10 +198,12 @@ def threshold_curve(
         )
     found = check_thresholds(thresholds)
     losses, counts = [], []
-    for threshold in found:
-        pruned = to_deterministic(model, threshold).eval()
-        losses.append(check_measured(measure(pruned)))
-        counts.append(sparsity(model, threshold))
+    with progress_bar("thresholds", len(found), progress) as advance:
+        for threshold in found:
+            pruned = to_deterministic(model, threshold).eval()
+            losses.append(check_measured(measure(pruned)))
+            counts.append(sparsity(model, threshold))
+            advance(1)
     return ThresholdCurve(found, tuple(losses), tuple(counts))
 
 
@@ -259,7 +265,7 @@ def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
         check_shape(name, module)
         if is_sampled(module):
             found = True
-            yield from _weights(name, module)
+            yield from weights_of(name, module)
         elif is_weighted(module) or (sparse and isinstance(module, SparseLayer)):
             found = True
             refresh(module)
@@ -279,9 +285,7 @@ def _of_others(model: torch.nn.Module) -> int:
             ours.update(map(id, module.parameters(parametrize.is_parametrized(module))))
         elif is_sampled(module):
             # Other parameters of such a module count here, but not biases, as for a layer.
-            own = {*matrices(module)}
-            if isinstance(module, SampledModule):
-                own = {*module._lk_gaussian}
+            own = module._lk_gaussian if isinstance(module, SampledModule) else matrices(module)
             for name, parameter in module._parameters.items():
                 base = name.removesuffix("_orig").removesuffix(SUFFIX)
                 if parameter is not None and (base in own or "bias" in base):
@@ -300,14 +304,6 @@ def is_weighted(module: torch.nn.Module) -> bool:
 def is_sampled(module: torch.nn.Module) -> bool:
     """Whether a module has weights that are sampled, or would be after a conversion."""
     return isinstance(module, SampledModule) or has_sampled_form(module)
-
-
-def _weights(name: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
-    if isinstance(module, SampledModule):
-        yield from gaussians(name, module)
-        return
-    for each in matrices(module):
-        yield f"{name}.{each}" if name else each, PlainWeight(getattr(module, each))
 
 
 def kept_weights(module: Any, threshold: float) -> Tensor:

@@ -443,3 +443,10 @@ def test_means_under_a_mask_are_set_to_zero():
     normed = torch.nn.utils.parametrizations.weight_norm(nn.VariationalLinear(4, 1))
     with pytest.raises(TypeError, match="has parametrizations: remove them"):
         nn.zero_means(normed)
+
+
+def test_the_progress_of_a_curve(capsys):
+    layer = nn.VariationalLinear(3, 1)
+    plain = nn.threshold_curve(layer, lambda _: 1.0, [0.0, 3.0])
+    assert nn.threshold_curve(layer, lambda _: 1.0, [0.0, 3.0], progress=True) == plain
+    assert not capsys.readouterr().out
