@@ -170,8 +170,8 @@ def cosine_warm_up(step: Any, begin: float, end: float) -> Any:
     Examples
     --------
     >>> from logunif_kl.jax import nn
-    >>> print(*(nn.cosine_warm_up(step, 0, 4).round(3) for step in range(5)))
-    0.0 0.146 0.5 0.854 1.0
+    >>> print(*(f"{nn.cosine_warm_up(step, 0, 4):.3f}" for step in range(5)))
+    0.000 0.146 0.500 0.854 1.000
     """
     t = _fraction(step, real_number("begin", begin), real_number("end", end))
     return 0.5 * (1.0 - jnp.cos(jnp.pi * t))
