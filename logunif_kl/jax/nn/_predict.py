@@ -42,7 +42,8 @@ def predict(
     function : callable
         Takes a key of `jax.random`, and returns logits of shape (M, ..., classes), margins of any
         shape (M, ...) for ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. Leave
-        out a final softmax or sigmoid, because this function applies it.
+        out a final softmax or sigmoid, because this function applies it. For ``"normal"`` it may
+        return a tuple of the means and log sigma^2.
     key : array
         A key of `jax.random`.
     samples : int
@@ -91,8 +92,15 @@ def predict(
     count = _samples(samples)
     likelihood = check_likelihood(likelihood, link, log_sigma2)
 
+    with_variance = False
+
     def values(key: Any) -> tuple[Array, Array]:
-        return _values(likelihood, _checked(likelihood, function(key)))
+        nonlocal with_variance
+        output = function(key)
+        with_variance = likelihood == "normal" and type(output) is tuple
+        if with_variance:
+            return _with_variance(output, log_sigma2)
+        return _values(likelihood, _checked(likelihood, output))
 
     def add(carry: Any, at: Any) -> tuple[Any, None]:
         mean, squares, entropy = carry
@@ -108,8 +116,12 @@ def predict(
     numbers = jnp.arange(1, count + 1, dtype=value.dtype)
     (mean, squares, of_samples), _ = jax.lax.scan(add, tuple(start), (numbers, keys))
     variance = squares / (count - 1)
-    if likelihood == "normal":
-        entropy, information = _of_normal(variance, log_sigma2)
+    if with_variance:
+        (mean, sigma2), variance = mean, variance[0]
+        entropy = _of_normal(jnp.log(variance + sigma2))
+        information = jnp.maximum(entropy - of_samples, 0.0)
+    elif likelihood == "normal":
+        entropy, information = _about_means(variance, log_sigma2)
     else:
         entropy = _entropy(likelihood, mean, 1.0 - mean)
         # Rounding may make the difference slightly negative.
@@ -162,7 +174,27 @@ def _entropy(likelihood: str, p: Array, others: Array) -> Array:
     return entr(p).sum(-1) if likelihood == "categorical" else entr(p) + entr(others)
 
 
-def _of_normal(variance: Array, log_sigma2: Any) -> tuple[Array, Array]:
+def _with_variance(output: tuple[Any, ...], log_sigma2: Any) -> tuple[Array, Array]:
+    """Stack the mean and the variance of the data's noise, with the entropy of one sample."""
+    if log_sigma2 is not None:
+        raise ValueError(
+            "log_sigma2 was given, but the model returns its own beside the mean: leave it out"
+        )
+    if len(output) != 2:
+        raise ValueError(
+            f"the model returned a tuple of {len(output)}: have it return one array, or a tuple of "
+            "the mean and log_sigma2"
+        )
+    mean, own = jnp.broadcast_arrays(*(_checked("normal", each) for each in output))
+    return jnp.stack((mean, jnp.exp(own))), _of_normal(own)
+
+
+def _of_normal(log_variance: Array) -> Array:
+    """Return the entropy of a normal distribution."""
+    return 0.5 * (math.log(2.0 * math.pi * math.e) + log_variance)
+
+
+def _about_means(variance: Array, log_sigma2: Any) -> tuple[Array, Array]:
     given = 0.0 if log_sigma2 is None else log_sigma2
     given = given if hasattr(given, "dtype") else real_number("log_sigma2", given)
     of_data = jnp.asarray(given, variance.dtype)
@@ -172,7 +204,7 @@ def _of_normal(variance: Array, log_sigma2: Any) -> tuple[Array, Array]:
             f"{variance.shape}: reshape it"
         )
     log_variance = jnp.log(variance)
-    entropy = 0.5 * (math.log(2.0 * math.pi * math.e) + jnp.logaddexp(log_variance, of_data))
+    entropy = _of_normal(jnp.logaddexp(log_variance, of_data))
     # If all samples are equal, the mutual information is 0 for any sigma^2.
     ratio = jnp.where(variance == 0.0, log_variance, log_variance - of_data)
     return entropy, 0.5 * jnp.logaddexp(ratio, 0.0)

@@ -49,7 +49,8 @@ def categorical_log_likelihood(
         If `target` is not a tensor, or `class_dim` is not an integer.
     ValueError
         If `logits` has no dimension `class_dim` for the classes, or only one class, or if the
-        dimension is the first, which is that of the examples.
+        dimension is the first, which is that of the examples; or if a `target` of floating type is
+        not of the shape of `logits`.
 
     Examples
     --------
@@ -65,16 +66,16 @@ def categorical_log_likelihood(
             f"logits must be of shape (M, classes), but {tuple(logits.shape)} was given: add the "
             "dimension of the minibatch"
         )
-    dim = whole_number("class_dim", class_dim, "-1 for the last dimension")
-    if not -logits.ndim < dim < logits.ndim or dim == 0:
-        raise ValueError(
-            f"class_dim={dim} was given for logits of shape {tuple(logits.shape)}, whose first "
-            f"dimension is that of the examples: pass one from 1 to {logits.ndim - 1}, or -1"
-        )
-    if dim != 1:
-        if target.is_floating_point() and target.ndim == logits.ndim:
-            target = target.movedim(dim, 1)
-        logits = logits.movedim(dim, 1)
+    dim = check_class_dim(class_dim, logits)
+    if target.is_floating_point():
+        if target.shape != logits.shape:
+            raise ValueError(
+                f"target of {target.dtype} and shape {tuple(target.shape)} was given for logits of "
+                f"shape {tuple(logits.shape)}: pass target.long() for classes, or probabilities of "
+                "the shape of the logits"
+            )
+        target = target.movedim(dim, 1)
+    logits = logits.movedim(dim, 1)
     if logits.shape[1] == 1:
         raise ValueError(
             f"logits of shape {tuple(logits.shape)} were given, but a softmax over one class is "
@@ -162,7 +163,7 @@ def normal_log_likelihood(
     tensor([-0.9189, -1.4189])
     """
     if isinstance(mean, tuple):
-        mean, log_sigma2 = _pair(mean)
+        mean, log_sigma2 = pair(mean)
     _no_moments(mean, "normal")
     check_same_shape("mean", mean, target)
     log_sigma2 = torch.as_tensor(log_sigma2, dtype=mean.dtype, device=mean.device)
@@ -175,7 +176,8 @@ def normal_log_likelihood(
     return -0.5 * (math.log(2.0 * math.pi) + log_sigma2 + squares)
 
 
-def _pair(output: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+def pair(output: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+    """Return the mean and log sigma^2 that a model returned, or raise an error."""
     if len(output) != 2 or not all(isinstance(each, Tensor) for each in output):
         raise ValueError(
             f"the model returned a tuple of {len(output)}: have it return one tensor, or a tuple "
@@ -188,6 +190,17 @@ def _broadcasts(shape: torch.Size, to: torch.Size) -> bool:
     return len(shape) <= len(to) and all(
         n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False)
     )
+
+
+def check_class_dim(class_dim: int, logits: Tensor) -> int:
+    """Return the dimension of the classes in logits, or raise an error."""
+    dim = whole_number("class_dim", class_dim, "-1 for the last dimension")
+    if not -logits.ndim < dim < logits.ndim or dim == 0:
+        raise ValueError(
+            f"class_dim={dim} was given for logits of {logits.ndim} dimensions, whose first "
+            f"is that of the examples: pass one from 1 to {logits.ndim - 1}, or -1"
+        )
+    return dim
 
 
 def _check_target(target: Any) -> None:

@@ -186,6 +186,11 @@ def parameter_groups(
     [(0.01, 2), (0.0, 1)]
     """
     decay = real_number("weight_decay", weight_decay)
+    if not decay >= 0.0:
+        raise ValueError(
+            f"weight_decay must be at least 0, but {decay:g} was given: pass the factor of the "
+            "squared weights, such as 0.01"
+        )
     variances = {
         id(parameter)
         for module in check_module(model).modules()

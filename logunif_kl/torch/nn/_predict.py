@@ -46,6 +46,7 @@ def predict(
     *,
     likelihood: str = "categorical",
     link: str = "logit",
+    class_dim: int = 1,
     log_sigma2: float | Tensor | None = None,
     modules: type | tuple[type, ...] = (),
     batched: bool = True,
@@ -75,8 +76,9 @@ def predict(
     model : torch.nn.Module
         A module that returns one tensor: logits of shape (M, classes, ...), margins of any shape
         (M, ...) for ``"bernoulli"``, or means of any shape (M, ...) for ``"normal"``. Leave out a
-        final softmax or sigmoid, because this function applies it. The model may be compiled, and
-        may return a ``ModelOutput`` of Hugging Face with logits.
+        final softmax or sigmoid, because this function applies it. For ``"normal"`` it may return a
+        tuple of the means and log sigma^2, as for `normal_log_likelihood`. The model may be
+        compiled, and may return a ``ModelOutput`` of Hugging Face with logits.
     x : Tensor, tuple, mapping or DataLoader
         The examples, of shape (M, ...). A tuple of tensors is several inputs, and a mapping is
         inputs by name. Of the batches of a `torch.utils.data.DataLoader`, a list or tuple begins
@@ -90,6 +92,8 @@ def predict(
     link : {"logit", "probit"}
         For ``"bernoulli"``: the function that turns a margin into a probability. If you trained
         with `expected_bernoulli_log_likelihood`, pass the same `link` as there.
+    class_dim : int
+        For ``"categorical"``: the dimension of the classes in the logits; -1 for language models.
     log_sigma2 : float or Tensor, optional
         For ``"normal"``: the logarithm of the variance of the data's noise; 0 by default. A tensor
         must broadcast to the shape of the outputs.
@@ -138,7 +142,8 @@ def predict(
     For ``"normal"``, let v be the variance of the samples, and sigma^2 that of the data's noise.
     Each element is treated as normal: its entropy is log(2 pi e (v + sigma^2))/2, and its mutual
     information is log(1 + v/sigma^2)/2. The predictive variance is v + sigma^2 (Gal and Ghahramani
-    2016, section 4).
+    2016, section 4). If the model returns log sigma^2 too, sigma^2 is averaged over the samples,
+    and the mutual information is the entropy less the mean of log(2 pi e sigma^2)/2.
 
     For ``"categorical"`` and ``"bernoulli"`` the mutual information is too small by a factor of
     about 1 - 1/S on average, like a variance divided by S. For ``"normal"`` the variance of the
@@ -187,7 +192,7 @@ def predict(
         raise no_samples()
     kinds = check_kinds(modules)
     found = noisy(model, kinds)
-    run = _Run(model, likelihood, samples)
+    run = _Run(model, likelihood, samples, log_sigma2, class_dim)
     loaded = isinstance(x, torch.utils.data.DataLoader)
     moments: list[tuple[Tensor, ...]] = []
     with (
@@ -209,14 +214,23 @@ def predict(
                 advance(1)
     if not moments:
         raise ValueError("the DataLoader has no batches: pass one that has examples")
-    return prediction(likelihood, moments, samples, log_sigma2, run.like)
+    return prediction(run.likelihood, moments, samples, log_sigma2, run.like, class_dim)
 
 
 class _Run:
     """Runs a model that draws noise, and collects the moments of its predictions."""
 
-    def __init__(self, model: torch.nn.Module, likelihood: str, samples: int) -> None:
-        self._model, self._likelihood, self._samples = model, likelihood, samples
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        likelihood: str,
+        samples: int,
+        log_sigma2: Any,
+        class_dim: int,
+    ) -> None:
+        self._model, self._samples = model, samples
+        self._log_sigma2, self._class_dim = log_sigma2, class_dim
+        self.likelihood = likelihood
         self._one_by_one = any(
             isinstance(module, SampledModule)
             or (isinstance(module, VariationalLayer) and module.estimator == "per_batch")
@@ -227,9 +241,10 @@ class _Run:
 
     def one_by_one(self, x: Any, advance: Advance) -> tuple[Tensor, ...]:
         """Run the model on the whole input, once for each sample."""
-        tally = Tally(self._likelihood)
+        tally = Tally()
         for _ in range(self._samples):
-            tally.add(self._output(logits_of(self._model(x))).unsqueeze(0))
+            output = self._output(logits_of(self._model(x)))
+            tally.add(self.likelihood, output.unsqueeze(0))
             advance(1)
         return tally.moments()
 
@@ -255,7 +270,7 @@ class _Run:
         return found
 
     def _of_block(self, block: Any, examples: int, rows: int) -> tuple[Tensor, ...]:
-        tally = Tally(self._likelihood)
+        tally = Tally()
         at_once = 1 if self._one_by_one else max(1, rows // max(examples, 1))
         passes = -(-self._samples // at_once)
         for number in range(passes):
@@ -268,11 +283,13 @@ class _Run:
                     f"the model returned shape {tuple(output.shape)} for {samples * examples} "
                     "rows: pass batched=False if the output has no batch dimension"
                 )
-            tally.add(output.reshape(samples, examples, *output.shape[1:]))
+            tally.add(self.likelihood, output.reshape(samples, examples, *output.shape[1:]))
         return tally.moments()
 
     def _output(self, given: Any) -> Tensor:
-        self.like = check_output(self._likelihood, given)
+        self.likelihood, self.like = check_output(
+            self.likelihood, given, self._log_sigma2, self._class_dim
+        )
         return self.like
 
 

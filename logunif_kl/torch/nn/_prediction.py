@@ -10,9 +10,12 @@ import torch
 
 from ..._errors import real_number, type_name
 from ..._layers import PROBIT, Prediction
+from ._likelihoods import check_class_dim, pair
 from ._moments import Moments
 
 Tensor = torch.Tensor
+
+WITH_VARIANCE = "normal, with log_sigma2 from the model"
 
 
 class Tally:
@@ -21,16 +24,15 @@ class Tally:
     In float32 the difference of two entropies would have few digits for a confident prediction.
     """
 
-    def __init__(self, likelihood: str) -> None:
-        self._likelihood = likelihood
+    def __init__(self) -> None:
         self._count = 0
         self._mean: Any = 0.0
         self._squares: Any = 0.0
         self._entropy: Any = 0.0
 
-    def add(self, outputs: Tensor) -> None:
+    def add(self, likelihood: str, outputs: Tensor) -> None:
         """Add outputs of shape (samples, examples, ...), as in Chan, Golub and LeVeque (1983)."""
-        values, entropies = _values(self._likelihood, _wide(outputs))
+        values, entropies = _values(likelihood, _wide(outputs))
         mean, more = values.mean(0), len(values)
         squares = (values - mean).square().sum(0)
         total = self._count + more
@@ -46,17 +48,25 @@ class Tally:
 
 
 def prediction(
-    likelihood: str, moments: list[tuple[Tensor, ...]], samples: int, log_sigma2: Any, like: Tensor
+    likelihood: str,
+    moments: list[tuple[Tensor, ...]],
+    samples: int,
+    log_sigma2: Any,
+    like: Tensor,
+    class_dim: int,
 ) -> Prediction:
     """Return the `Prediction` for all examples, in float32 unless the outputs are float64."""
     mean, variance, of_samples = (_joined(parts) for parts in zip(*moments, strict=True))
-    if likelihood == "normal":
+    if likelihood == WITH_VARIANCE:
+        mean, sigma2 = mean.unbind(-1)
+        variance = variance[..., 0]
+        entropy = _of_normal((variance + sigma2).log())
+        information = (entropy - of_samples).clamp(min=0.0)
+    elif likelihood == "normal":
         log_sigma2 = _log_sigma2(log_sigma2, mean)
         # Use logarithms, because sigma^2 may overflow its dtype.
         log_variance = variance.log()
-        entropy = 0.5 * (
-            math.log(2.0 * math.pi * math.e) + torch.logaddexp(log_variance, log_sigma2)
-        )
+        entropy = _of_normal(torch.logaddexp(log_variance, log_sigma2))
         # If all samples are equal, the mutual information is 0 for any sigma^2.
         log_ratio = torch.where(variance == 0, log_variance, log_variance - log_sigma2)
         information = 0.5 * torch.logaddexp(log_ratio, torch.zeros_like(log_sigma2))
@@ -64,6 +74,8 @@ def prediction(
         entropy = _entropy(likelihood, mean, 1 - mean, 1)
         # Rounding may make the difference slightly negative.
         information = (entropy - of_samples).clamp(min=0.0)
+    if likelihood == "categorical":
+        mean, variance = (each.movedim(1, class_dim) for each in (mean, variance))
     dtype = like.dtype if like.dtype == torch.float64 else torch.float32
     return Prediction(
         mean.to(dtype), variance.to(dtype), entropy.to(dtype), information.to(dtype), samples
@@ -81,10 +93,22 @@ def no_samples() -> TypeError:
     )
 
 
-def check_output(likelihood: str, output: Any) -> Tensor:
-    """Return the output of a model if it fits the likelihood, otherwise raise an error."""
+def check_output(
+    likelihood: str, output: Any, log_sigma2: Any, class_dim: int
+) -> tuple[str, Tensor]:
+    """Return the likelihood and the output of a model if they fit, otherwise raise an error.
+
+    The classes of logits come second. A mean and log sigma^2 are stacked along the last dimension.
+    """
     if isinstance(output, Moments):
         raise no_samples()
+    if type(output) is tuple and likelihood in ("normal", WITH_VARIANCE):
+        if log_sigma2 is not None:
+            raise ValueError(
+                "log_sigma2 was given, but the model returns its own beside the mean: leave it out"
+            )
+        mean, of_data = torch.broadcast_tensors(*pair(output))
+        return WITH_VARIANCE, torch.stack((mean, of_data), -1)
     if not isinstance(output, Tensor):
         raise TypeError(
             f"the model returned {type_name(output)}: wrap it in a module that returns one tensor"
@@ -94,23 +118,27 @@ def check_output(likelihood: str, output: Any) -> Tensor:
             f"the model returned a tensor of {output.dtype}: have it return real numbers"
         )
     if likelihood == "categorical":
-        _check_logits(output)
-    return output
+        return likelihood, _check_logits(output, class_dim)
+    return likelihood, output
 
 
-def _check_logits(output: Tensor) -> None:
+def _check_logits(output: Tensor, class_dim: int) -> Tensor:
+    given = output
+    if output.ndim > 1:
+        output = output.movedim(check_class_dim(class_dim, output), 1)
     if output.ndim < 2 or output.shape[1] < 2:
         raise ValueError(
-            f"the model returned shape {tuple(output.shape)}, not (M, classes, ...): pass "
+            f"the model returned shape {tuple(given.shape)}, not (M, classes, ...): pass "
             "likelihood='bernoulli' or 'normal'"
         )
     if not output.numel():
-        return
+        return output
     off = (_wide(output).sum(1) - 1.0).abs().max()
     if bool((output >= 0.0).all() & (off <= output.shape[1] * torch.finfo(output.dtype).eps)):
         raise ValueError(
             "the model returned probabilities, not logits: leave out its softmax, or take the log"
         )
+    return output
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -122,6 +150,9 @@ def _values(likelihood: str, outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Return the probabilities, or the outputs for ``"normal"``, and the entropy of each sample."""
     if likelihood == "normal":
         return outputs, outputs.new_zeros(outputs.shape[:2])
+    if likelihood == WITH_VARIANCE:
+        mean, log_sigma2 = outputs.unbind(-1)
+        return torch.stack((mean, log_sigma2.exp()), -1), _of_normal(log_sigma2)
     if likelihood == "categorical":
         values = outputs.softmax(2)
         return values, _entropy(likelihood, values, values, 2)
@@ -135,6 +166,11 @@ def _entropy(likelihood: str, p: Tensor, others: Tensor, dim: int) -> Tensor:
     if likelihood == "categorical":
         return torch.special.entr(p).sum(dim)
     return torch.special.entr(p) + torch.special.entr(others)
+
+
+def _of_normal(log_variance: Tensor) -> Tensor:
+    """Return the entropy of a normal distribution."""
+    return 0.5 * (math.log(2.0 * math.pi * math.e) + log_variance)
 
 
 def _log_sigma2(log_sigma2: Any, mean: Tensor) -> Tensor:

@@ -172,6 +172,24 @@ class TestPredictions:
         expected = 0.5 * np.log1p(v / of_data)
         np.testing.assert_allclose(found.mutual_information, expected, rtol=1e-5)
 
+    def test_normal_with_its_own_variance(self):
+        def heads(key):
+            output = logits(key)
+            return output[..., :2], output[..., 2:]
+
+        found = nn.predict(heads, KEY, 50, likelihood="normal")
+        y = self.recorded()
+        mean, log_sigma2 = y[..., :2], y[..., 2:]
+        np.testing.assert_allclose(found.mean, mean.mean(0), rtol=1e-4, atol=1e-5)
+        v = mean.var(0, ddof=1)
+        np.testing.assert_allclose(found.variance, v, rtol=1e-4)
+        total = v + np.exp(log_sigma2).mean(0)
+        entropy = 0.5 * np.log(2 * math.pi * math.e * total)
+        np.testing.assert_allclose(found.entropy, entropy, rtol=1e-5)
+        of_samples = 0.5 * np.log(2 * math.pi * math.e) + 0.5 * log_sigma2.mean(0)
+        of_samples = np.broadcast_to(of_samples, entropy.shape)
+        np.testing.assert_allclose(found.expected_entropy, of_samples, rtol=1e-4)
+
     def test_of_a_model(self):
         """Under jit, with weights that are drawn for the whole batch."""
         tree = nn.to_variational({"w": jnp.eye(3)}, log_sigma2=0.0)
@@ -205,6 +223,19 @@ class TestPredictions:
                 lambda: nn.predict(lambda key: [1.0], KEY),
                 TypeError,
                 "the model returned list: pass a function that returns one array",
+            ),
+            (
+                lambda: nn.predict(lambda key: (1.0,), KEY, likelihood="normal"),
+                ValueError,
+                "the model returned a tuple of 1: have it return one array, or a tuple of the mean "
+                "and log_sigma2",
+            ),
+            (
+                lambda: nn.predict(
+                    lambda key: (jnp.ones(3),) * 2, KEY, likelihood="normal", log_sigma2=0.0
+                ),
+                ValueError,
+                "log_sigma2 was given, but the model returns its own beside the mean: leave it out",
             ),
             (
                 lambda: nn.predict(logits, KEY, link="probit"),

@@ -100,6 +100,43 @@ class TestWhatIsFound:
         of_noise = np.broadcast_to(stats.norm(scale=np.sqrt(sigma2)).entropy(), variance.shape)
         np.testing.assert_allclose(found.expected_entropy, of_noise, rtol=1e-12, atol=1e-15)
 
+    @pytest.mark.parametrize("batch_size", [42, 20, 6])
+    def test_normal_with_its_own_variance(self, batch_size):
+        class Heads(torch.nn.Module):
+            def forward(self, outputs):
+                return outputs[:, :2], 0.1 * outputs[:, 2:]
+
+        inner = Recorded(network(dtype=torch.float64))
+        model, x = torch.nn.Sequential(inner, Heads()), examples(dtype=torch.float64)
+        options = {"likelihood": "normal", "generator": generator()}
+        found = nn.predict(model, x, 7, batch_size=batch_size, **options)
+        outputs = torch.cat(inner.outputs).reshape(7, 6, 3).numpy()
+        mean, sigma2 = outputs[..., :2], np.exp(0.1 * outputs[..., 2:])
+        np.testing.assert_allclose(found.mean, mean.mean(0), rtol=1e-13)
+        np.testing.assert_allclose(found.variance, mean.var(0, ddof=1), rtol=1e-12)
+        of_all = np.sqrt(mean.var(0, ddof=1) + sigma2.mean(0))
+        np.testing.assert_allclose(found.entropy, stats.norm(scale=of_all).entropy(), rtol=1e-12)
+        of_samples = stats.norm(scale=np.sqrt(sigma2)).entropy().mean(0)
+        of_samples = np.broadcast_to(of_samples, (6, 2))
+        np.testing.assert_allclose(found.expected_entropy, of_samples, rtol=1e-12)
+
+    def test_classes_in_the_last_dimension(self):
+        """As of language models, beside the same model with the classes in dimension 1."""
+        last = network(outputs=4)
+        last.append(torch.nn.Unflatten(1, (2, 2)))
+
+        class Moved(torch.nn.Module):
+            def forward(self, x):
+                return x.movedim(-1, 1)
+
+        found = nn.predict(last, examples(), 9, class_dim=-1, generator=generator())
+        second = torch.nn.Sequential(last, Moved())
+        expected = nn.predict(second, examples(), 9, generator=generator())
+        torch.testing.assert_close(found.mean, expected.mean.movedim(1, -1), rtol=0.0, atol=0.0)
+        torch.testing.assert_close(found.variance, expected.variance.movedim(1, -1))
+        torch.testing.assert_close(found.entropy, expected.entropy, rtol=0.0, atol=0.0)
+        torch.testing.assert_close(found.mean.sum(-1), torch.ones(6, 2))
+
     @pytest.mark.parametrize("log_sigma2", [-1e3, 1e3])
     def test_noise_of_the_data_beyond_the_range_of_its_variance(self, log_sigma2):
         found, outputs = self.found("normal", 20, log_sigma2=log_sigma2)

@@ -73,6 +73,7 @@ CASES |= {
     "no_start": AUTHORS._replace(title="without the initial values", small_start=False),
     "no_masking": AUTHORS._replace(title="without masks", masking=False),
     "no_centring": AUTHORS._replace(title="without centring", centring=False),
+    "script_conv": AUTHORS._replace(title="the authors' script", flat_rate=False, relu=True),
     "authors": Case("the authors' settings", "exact", "additive", False, True, True, True, True),
     "relu": Case("the rate and ReLU", flat_rate=True, relu=True),
 }
