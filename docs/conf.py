@@ -35,6 +35,7 @@ extensions = [
     "computed",
     "docstrings",
     "explore",
+    "gallery",
     "listings",
     "llms",
     "made_by",
@@ -48,6 +49,7 @@ default_role = "autolink"
 
 # Code cells are executed at every build, and one that fails, fails the build.
 nb_execution_mode = "force"
+nb_execution_excludepatterns = ["gallery/*"]  # they need frameworks: docs/gallery/make.py
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True

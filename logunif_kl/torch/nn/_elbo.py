@@ -88,6 +88,8 @@ class ELBO(torch.nn.Module):
     samples : int
         The number of times that the model runs on each minibatch. The log-likelihoods are averaged,
         so the bound has less noise, and takes so much more time and memory.
+        There is no importance-weighted bound: all examples share the weights, so its estimate from
+        a minibatch may exceed log p(data).
     mask_from : float, optional
         Leave out of the likelihood, but not of the KL, the means with a log alpha of at least this
         number. The programs of Molchanov et al. (2017) do so, with 3, and networks become sparser.

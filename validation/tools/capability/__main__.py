@@ -46,6 +46,7 @@ TESTS = {
         "tests/packaging/test_readme.py::test_examples",
         "tests/site/test_examples.py",
         "tests/site/test_alone.py",
+        "tests/site/test_gallery.py",
     ),
 }
 # A package that affects rows of other frameworks.
