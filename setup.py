@@ -1,28 +1,42 @@
 """Build the optional C extensions; everything else is declared in pyproject.toml.
 
-Two environment variables are read. LOGUNIF_KL_NO_EXTENSION=1 leaves them out, so that the
+Three environment variables are read. LOGUNIF_KL_NO_EXTENSION=1 leaves them out, so that the
 wheel is pure Python. LOGUNIF_KL_SANITIZE=1 builds them with AddressSanitizer and
-UndefinedBehaviorSanitizer, and then a failure to compile is an error.
+UndefinedBehaviorSanitizer. LOGUNIF_KL_RELEASE=1 requires the kernels of SIMD, as the wheels for
+others need. With either of the last two, a failure to compile is an error.
 """
 
 import os
+import shutil
 import sys
+import sysconfig
 from glob import glob
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-FLAGS = [
-    "-std=c11",
-    "-O3",
+FLOATING_POINT = [
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=off",
     "-fno-fast-math",
+]
+FLAGS = [
+    "-std=c11",
+    "-O3",
+    *FLOATING_POINT,
     "-fvisibility=hidden",
+    # Python's own flags have these, but CFLAGS replaces them.
+    "-fwrapv",
+    "-DNDEBUG",
+    # Debug information triples the size of a wheel and names the directory of the build.
+    "-g0",
 ]
 MSVC_FLAGS = ["/std:c11", "/O2", "/fp:precise"]
+CLANG_CL_FLAGS = [*MSVC_FLAGS, *(f"/clang:{flag}" for flag in ("-O3", *FLOATING_POINT))]
+CLANG_CL_TARGETS = {"win-amd64": "x86_64", "win-arm64": "aarch64", "win32": "i686"}
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 # Lines without variables: following those takes the compiler three times as long.
 SANITIZE_FLAGS = [*SANITIZE, "-O1", "-g1", "-fno-omit-frame-pointer"]
@@ -39,26 +53,44 @@ def switched_on(name: str) -> bool:
     return os.environ.get(name, "") not in ("", "0")
 
 
+# One binary serves each CPython from 3.11 on, except those without the GIL.
+ABI3 = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+RELEASE = switched_on("LOGUNIF_KL_RELEASE")
+
+
 class BuildUfuncs(build_ext):
     """Choose flags for the compiler at hand; let a missing compiler cost speed, not the install."""
 
     def build_extension(self, ext):
         import numpy as np
 
-        # What an earlier build left under another set of flags must not be packaged again.
-        output = Path(self.get_ext_fullpath(ext.name))
-        output.unlink(missing_ok=True)
-        self.force = True
-        self.compiler.force = True
-
         ext.include_dirs.append(np.get_include())
-        ext.extra_compile_args += MSVC_FLAGS if self.compiler.compiler_type == "msvc" else FLAGS
+        ext.extra_compile_args += self.flags()
         if switched_on("LOGUNIF_KL_SANITIZE"):
             ext.extra_compile_args += SANITIZE_FLAGS
             ext.extra_link_args += SANITIZE
         super().build_extension(ext)
 
+    def flags(self):
+        if self.compiler.compiler_type != "msvc":
+            return FLAGS
+        # MSVC has no attribute for the instruction set of a function, so only clang compiles the
+        # kernels of SIMD.
+        clang = shutil.which("clang-cl")
+        if clang is None:
+            return MSVC_FLAGS
+        if not self.compiler.initialized:
+            self.compiler.initialize(self.plat_name)
+        self.compiler.cc = clang
+        return [f"--target={CLANG_CL_TARGETS[self.plat_name]}-pc-windows-msvc", *CLANG_CL_FLAGS]
+
     def run(self):
+        # What an earlier build left, under other flags or another suffix, must not be used again.
+        for folder in [self.build_lib, *([""] if self.inplace else [])]:
+            for ext in self.extensions:
+                for suffix in EXTENSION_SUFFIXES:
+                    Path(folder, ext.name.replace(".", "/") + suffix).unlink(missing_ok=True)
+        self.force = True
         super().run()
         missing = [
             ext.name
@@ -77,9 +109,12 @@ def extension(name, source, **options):
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
+            *([("Py_LIMITED_API", "0x030B0000")] if ABI3 else []),
+            *([("LK_RELEASE", "1")] if RELEASE else []),
         ],
+        py_limited_api=ABI3,
         libraries=[] if sys.platform == "win32" else ["m"],
-        optional=not switched_on("LOGUNIF_KL_SANITIZE"),
+        optional=not (RELEASE or switched_on("LOGUNIF_KL_SANITIZE")),
         **options,
     )
 
@@ -99,4 +134,5 @@ EXTENSIONS = [
 setup(
     ext_modules=[] if switched_on("LOGUNIF_KL_NO_EXTENSION") else EXTENSIONS,
     cmdclass={"build_ext": BuildUfuncs},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
 )

@@ -119,6 +119,8 @@ def _state(extension: str) -> str:
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
+    from ._numpy import ufuncs
+
     folder, _, name = _EXTENSIONS[extension].rpartition(".")
     # Find the file directly, because importing a package such as `logunif_kl.torch` needs PyTorch.
     spec = PathFinder.find_spec(name, [os.path.join(os.path.dirname(__file__), folder)])
@@ -129,13 +131,13 @@ def _state(extension: str) -> str:
         if folder == "_numpy":
             import_module(full)
         elif spec is None or spec.loader is None:
-            return "not built"
+            return ufuncs.MISSING
         else:
             spec.loader.exec_module(module_from_spec(spec))
     except ModuleNotFoundError as error:
         if error.name != full:
             raise
-        return "not built"
+        return ufuncs.MISSING
     except ImportError as error:
         return f"cannot be loaded: {error}"
     return "built"

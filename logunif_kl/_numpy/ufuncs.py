@@ -8,6 +8,7 @@ is unset or empty, this module takes the fastest variant that the CPU runs.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
@@ -18,6 +19,8 @@ from .._errors import shown
 from .blocked import BlockedUFunc, in_float64
 from .docs import DOCS
 
+# Programs that bundle a Python, such as PyInstaller, set sys.frozen.
+MISSING = "not bundled" if getattr(sys, "frozen", False) else "not built"
 _COMPILED = ("avx512", "avx2", "neon", "baseline")
 
 
@@ -41,7 +44,7 @@ def _choose() -> tuple[Any, str, str | None]:
                 f"LOGUNIF_KL_KERNEL={shown(wanted)} asks for the C extension, which was not built: "
                 "install a C compiler and reinstall logunif_kl, or unset the variable"
             ) from None
-        return None, "python", "the C extension was not built"
+        return None, "python", f"the C extension was {MISSING}"
     except ImportError as error:
         if wanted:
             raise

@@ -234,13 +234,13 @@ class TestCapsule:
     def test_as_the_ufuncs(self, n, sign):
         value, gradient, value_and_gradient, total = self.kernels()
         mu, log_sigma2 = (np.ascontiguousarray(a) for a in _weights(n))
-        factor = np.float32(sign)
+        factor = np.full(1, sign, np.float32)
         expected = (factor * c.value(mu, log_sigma2), *c.gradient(factor, mu, log_sigma2))
         inputs = mu.ctypes.data, log_sigma2.ctypes.data
         got = [np.empty_like(mu) for _ in range(6)]
         places = [a.ctypes.data for a in got]
         value(sign, *inputs, places[0], n)
-        gradient(factor.reshape(1).ctypes.data, 0, *inputs, *places[1:3], n)
+        gradient(factor.ctypes.data, 0, *inputs, *places[1:3], n)
         value_and_gradient(sign, *inputs, *places[3:], n)
         for one, other, wanted in zip(got[:3], got[3:], expected, strict=True):
             assert same(one, wanted)

@@ -55,6 +55,7 @@ def test_extension_left_out_on_request(source, tmp_path):
     assert not list(target.rglob("*.so"))
 
 
-def test_sanitized_build_does_not_fall_back(source, tmp_path, hidden_compiler):
-    env = {**hidden_compiler, "LOGUNIF_KL_SANITIZE": "1"}
+@pytest.mark.parametrize("required", ["LOGUNIF_KL_SANITIZE", "LOGUNIF_KL_RELEASE"])
+def test_required_extensions_do_not_fall_back(source, tmp_path, hidden_compiler, required):
+    env = {**hidden_compiler, required: "1"}
     assert pip_install(source, tmp_path / "target", env=env).returncode != 0

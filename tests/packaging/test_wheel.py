@@ -1,8 +1,9 @@
 """A wheel built from the source archive is complete: it passes the tests from elsewhere."""
 
 import sys
+import sysconfig
 import zipfile
-from importlib.machinery import PathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ WANTED = (
     *("jax/__init__.py", "jax/_rules.py", "jax/numpyro.py", "jax/tfp.py"),
     *("tensorflow/__init__.py", "tensorflow/_rules.py"),
 )
+
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def last_line(text: str) -> str:
@@ -50,6 +53,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel):
     for wanted in WANTED:
         assert f"logunif_kl/{wanted}" in names
     assert not [name for name in names if name.endswith((".c", ".h"))]
+    assert not [name for name in names if name.endswith(EXTENSION_SUFFIXES[0])] or FREE_THREADED
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

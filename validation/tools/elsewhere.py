@@ -1,14 +1,18 @@
-"""Install the package away from its source tree and run its tests there.
+"""Run the package's tests away from its source tree.
 
-A test run inside the clone imports the clone, so it cannot tell whether an installed wheel is
-complete. This tool installs the package into one directory, copies the tests to another, and sets
-PYTHONPATH to the first. The dependencies come from the running interpreter's environment.
+    python -m validation.tools.elsewhere [pytest arguments]
+
+The command tests the installed package. A test run inside the clone imports the clone, so it cannot
+tell whether an installed wheel is complete. The functions install the package into one directory,
+copy the tests to another, and set PYTHONPATH to the first. The dependencies come from the running
+interpreter's environment.
 """
 
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -82,3 +86,14 @@ def python(
 ) -> subprocess.CompletedProcess[str]:
     environment = {"PYTHONPATH": str(target), **(env or {})}
     return run([sys.executable, *arguments], cwd=cwd, env=environment)
+
+
+def main(arguments: list[str]) -> int:
+    with tempfile.TemporaryDirectory() as temporary:
+        tests = copy_tests(Path(temporary).resolve() / "elsewhere")
+        command = [sys.executable, "-m", "pytest", "-q", *(arguments or TESTS)]
+        return subprocess.run(command, cwd=tests, check=False).returncode
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -17,6 +17,7 @@
 #include <numpy/ndarrayobject.h>
 #include <numpy/ufuncobject.h>
 
+#include "module.h"
 #include "targets.h"
 
 #undef I /* complex.h, which NumPy's headers include, defines I */
@@ -70,7 +71,7 @@ static void
 find_available(void)
 {
     number_available = 0;
-#ifdef LK_X86
+#ifdef LK_HAS
     __builtin_cpu_init();
 #endif
 #define FIND(isa, present)                                              \
@@ -131,6 +132,7 @@ static const ufunc UFUNCS[] = {
 enum { NUMBER_OF_UFUNCS = sizeof UFUNCS / sizeof UFUNCS[0] };
 
 /* NumPy keeps pointers to these until the process ends. */
+static const variant *best;
 static kernels chosen;
 static void *loop_data[NUMBER_OF_UFUNCS][3];
 static PyObject *docs;
@@ -142,7 +144,7 @@ add_ufunc(PyObject *module, int index)
     PyObject *text = PyMapping_GetItemString(docs, u->name); /* docs keeps it alive */
     if (text == NULL)
         return -1;
-    const char *doc = PyUnicode_AsUTF8(text);
+    const char *doc = PyUnicode_AsUTF8AndSize(text, NULL);
     Py_DECREF(text);
     if (doc == NULL)
         return -1;
@@ -173,7 +175,7 @@ add_names(PyObject *module, const char *chosen_name)
             Py_DECREF(names);
             return -1;
         }
-        PyTuple_SET_ITEM(names, i, name);
+        PyTuple_SetItem(names, i, name);
     }
     int status = PyModule_AddObjectRef(module, "available", names);
     Py_DECREF(names);
@@ -191,24 +193,35 @@ wanted_kernel(void)
 }
 
 static int
-fill(PyObject *module)
+choose_kernels(void)
 {
     find_available();
     PyObject *wanted = wanted_kernel();
-    if (wanted == NULL)
-        return -1;
-    const char *name = PyUnicode_AsUTF8(wanted);
-    const variant *best = name ? choose_variant(name) : NULL;
-    Py_DECREF(wanted);
+    const char *name = wanted ? PyUnicode_AsUTF8AndSize(wanted, NULL) : NULL;
+    best = name ? choose_variant(name) : NULL;
+    Py_XDECREF(wanted);
     if (best == NULL)
         return -1;
     chosen = *best->functions;
+    return 0;
+}
+
+static int
+find_docs(void)
+{
     PyObject *texts = PyImport_ImportModule("logunif_kl._numpy.docs");
-    if (texts == NULL)
+    docs = texts ? PyObject_GetAttrString(texts, "DOCS") : NULL;
+    Py_XDECREF(texts);
+    return docs ? 0 : -1;
+}
+
+/* A second import keeps what the ufuncs of the first one point to. */
+static int
+fill(PyObject *module)
+{
+    if ((best == NULL && choose_kernels() < 0) || (docs == NULL && find_docs() < 0))
         return -1;
-    Py_XSETREF(docs, PyObject_GetAttrString(texts, "DOCS"));
-    Py_DECREF(texts);
-    if (docs == NULL)
+    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0)
         return -1;
     if (add_names(module, best->name) < 0)
         return -1;
@@ -240,17 +253,18 @@ exceptions(PyObject *module, PyObject *args)
     for (int i = 0; i < number_available; i++)
         if (strcmp(kernel, available[i].name) == 0)
             v = &available[i];
-    if (u == NULL || v == NULL || PyTuple_GET_SIZE(arrays) != u->nin + u->nout)
+    if (u == NULL || v == NULL || PyTuple_Size(arrays) != u->nin + u->nout)
         return PyErr_Format(PyExc_ValueError,
                             "exceptions takes a kernel, a ufunc and a tuple of its inputs and "
                             "outputs, but '%s', '%s' and %zd arrays were given: see `available`",
-                            kernel, name, PyTuple_GET_SIZE(arrays));
+                            kernel, name, PyTuple_Size(arrays));
     char *data[2 + MOST_OUTPUTS];
     npy_intp steps[2 + MOST_OUTPUTS], n = 0;
     int type = NPY_NOTYPE;
     for (int j = 0; j < u->nin + u->nout; j++) {
-        PyArrayObject *array = (PyArrayObject *)PyTuple_GET_ITEM(arrays, j);
-        int good = PyArray_Check(array) && PyArray_NDIM(array) == 1 && PyArray_ISALIGNED(array) &&
+        PyObject *given = PyTuple_GetItem(arrays, j);
+        PyArrayObject *array = (PyArrayObject *)given;
+        int good = PyArray_Check(given) && PyArray_NDIM(array) == 1 && PyArray_ISALIGNED(array) &&
                    (j < u->nin || PyArray_ISWRITEABLE(array));
         if (good && j == 0) {
             n = PyArray_DIM(array, 0);
@@ -285,21 +299,5 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_exact",
-    .m_doc = "The exact functions as NumPy ufuncs, for the instruction set that `isa` names.",
-    .m_size = -1,
-    .m_methods = functions,
-};
-
-PyMODINIT_FUNC
-PyInit__exact(void)
-{
-    import_array();
-    import_umath();
-    PyObject *module = PyModule_Create(&definition);
-    if (module != NULL && fill(module) < 0)
-        Py_CLEAR(module);
-    return module;
-}
+LK_MODULE(_exact, "The exact functions as NumPy ufuncs, for the instruction set that `isa` names.",
+          functions, fill)

@@ -19,6 +19,7 @@
 #include <numpy/ufuncobject.h>
 
 #include "float32_capsule.h"
+#include "module.h"
 #include "targets.h"
 
 /* The number of registers in one call. The arithmetic runs each step for all registers in turn. */
@@ -32,7 +33,7 @@
     type name[WAYS];                                                       \
     SET(name, expression)
 
-#if defined(__GNUC__)
+#if defined(LK_GNU)
 #define LK_NOINLINE __attribute__((noinline))
 #define LK_PREFETCH(address) __builtin_prefetch(address)
 #elif defined(_MSC_VER)
@@ -49,7 +50,7 @@
 enum { VALUE = 1, GRADIENT = 2, SUM = 4 };
 
 #define LK_KERNELS "float32.h"
-#ifdef __GNUC__
+#ifdef LK_GNU
 #define LK_BASELINE_ISA 128
 #else
 #define LK_BASELINE_ISA 0
@@ -222,9 +223,9 @@ choose_kernels(PyObject *module)
     PyObject *others = PyImport_ImportModule("logunif_kl._numpy._exact");
     PyObject *isa = others ? PyObject_GetAttrString(others, "isa") : NULL;
     Py_XDECREF(others);
-    const char *name = isa ? PyUnicode_AsUTF8(isa) : NULL;
+    const char *name = isa ? PyUnicode_AsUTF8AndSize(isa, NULL) : NULL;
     int status = name ? PyModule_AddObjectRef(module, "isa", isa) : -1;
-    if (status == 0) {
+    if (status == 0 && chosen.value == NULL) {
         chosen = kernels_baseline;
 #define CHOOSE(isa, present)                                            \
     if (strcmp(name, #isa) == 0)                                        \
@@ -247,7 +248,7 @@ add(PyObject *module, const char *name, PyObject *ufunc)
 static int
 fill(PyObject *module)
 {
-    if (choose_kernels(module) < 0 ||
+    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || choose_kernels(module) < 0 ||
         add(module, "value",
             PyUFunc_FromFuncAndData(value_loops, loop_data, value_types, 1, 2, 1, PyUFunc_None,
                                     "value", "-KL from (mu, log_sigma2).", 0)) < 0 ||
@@ -318,9 +319,9 @@ trial(PyObject *Py_UNUSED(module), PyObject *args)
                             flags[0], flags[1], flags[2], flags[3]);
 end:
     for (int i = 0; i < 3; i++)
-        Py_XDECREF(in[i]);
+        Py_XDECREF((PyObject *)in[i]);
     for (int i = 0; i < 6; i++)
-        Py_XDECREF(out[i]);
+        Py_XDECREF((PyObject *)out[i]);
     return results;
 }
 #endif
@@ -332,21 +333,5 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_float32",
-    .m_doc = "-KL of N(mu, sigma^2) in float32, for the instruction set that `isa` names.",
-    .m_size = -1,
-    .m_methods = methods,
-};
-
-PyMODINIT_FUNC
-PyInit__float32(void)
-{
-    import_array();
-    import_umath();
-    PyObject *module = PyModule_Create(&definition);
-    if (module != NULL && fill(module) < 0)
-        Py_CLEAR(module);
-    return module;
-}
+LK_MODULE(_float32, "-KL of N(mu, sigma^2) in float32, for the instruction set that `isa` names.",
+          methods, fill)

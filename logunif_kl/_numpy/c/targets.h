@@ -7,18 +7,27 @@
 #ifndef LOGUNIF_KL_TARGETS_H
 #define LOGUNIF_KL_TARGETS_H
 
-#if defined(__GNUC__) && defined(__x86_64__)
+/* clang-cl defines __clang__ and _MSC_VER, but not __GNUC__. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LK_GNU
+#endif
+
+#if defined(LK_GNU) && defined(__x86_64__)
 #define LK_X86
 #include <immintrin.h>
 #endif
 
-#if defined(__GNUC__) && defined(__AARCH64EL__)
+#if defined(LK_GNU) && defined(__AARCH64EL__)
 #define LK_ARM64
 #include <arm_neon.h>
 #endif
 #define LK_NEON 1 /* LK_ISA of Advanced SIMD; otherwise LK_ISA is the width of a register, or 0 */
 
-#if defined(__GNUC__)
+#if defined(LK_RELEASE) && !defined(LK_X86) && !defined(LK_ARM64)
+#error "a release needs the kernels of SIMD: compile it with GCC or clang for x86-64 or AArch64"
+#endif
+
+#if defined(LK_GNU)
 #define LK_ALWAYS_INLINE __attribute__((always_inline))
 #define LK_ALIGNED _Alignas(64)
 #elif defined(_MSC_VER)
@@ -35,7 +44,31 @@
 #define LK_PASTE(a, b) LK_PASTE_(a, b)
 #define LK_NAME(name) LK_PASTE(name##_, LK_SUFFIX)
 
-#ifdef LK_X86
+#if defined(LK_X86) && defined(_MSC_VER)
+#include <intrin.h>
+
+enum { LK_HAS_AVX2 = 1, LK_HAS_AVX512 = 2 };
+
+/* __builtin_cpu_supports needs a library that clang-cl does not link. Besides the processor's
+ * instructions, check in XCR0 that the system saves their registers. */
+LK_INLINE int
+lk_cpu(void)
+{
+    int none[4], one[4], seven[4];
+    __cpuid(none, 0);
+    __cpuid(one, 1);
+    if (none[0] < 7 || !(one[2] >> 12 & 1) || !(one[2] >> 27 & 1)) /* FMA and OSXSAVE */
+        return 0;
+    __cpuidex(seven, 7, 0);
+    unsigned long long saved = _xgetbv(0);
+    return ((saved & 0x06) == 0x06 && seven[1] >> 5 & 1 ? LK_HAS_AVX2 : 0) |
+           ((saved & 0xe6) == 0xe6 && seven[1] >> 16 & 1 ? LK_HAS_AVX512 : 0);
+}
+
+#define LK_TARGETS(X)                                 \
+    X(avx512, lk_cpu() & LK_HAS_AVX512)               \
+    X(avx2, lk_cpu() & LK_HAS_AVX2)
+#elif defined(LK_X86)
 #define LK_HAS(feature) __builtin_cpu_supports(feature)
 #define LK_TARGETS(X)                                 \
     X(avx512, LK_HAS("avx512f") && LK_HAS("fma"))     \

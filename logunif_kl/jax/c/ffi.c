@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "../../_numpy/c/float32_capsule.h"
+#include "../../_numpy/c/module.h"
 #include "xla.h"
 
 #ifdef __STDC_NO_ATOMICS__
@@ -328,18 +329,5 @@ fill(PyObject *module)
     return PyModule_AddIntConstant(module, "chunk", CHUNK);
 }
 
-static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
-
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_ffi",
-    .m_doc = "Capsules of handlers of XLA's FFI: -KL of N(mu, sigma^2) and its derivatives.",
-    .m_size = 0,
-    .m_slots = slots,
-};
-
-PyMODINIT_FUNC
-PyInit__ffi(void)
-{
-    return PyModuleDef_Init(&definition);
-}
+LK_MODULE(_ffi, "Capsules of handlers of XLA's FFI: -KL of N(mu, sigma^2) and its derivatives.", NULL,
+          fill)

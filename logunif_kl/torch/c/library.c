@@ -8,6 +8,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "../../_numpy/c/module.h"
 #include "boxed.h"
 
 static const Exchange *exchange;
@@ -21,7 +22,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *given)
     PyObject *addresses, *capsule, *looking;
     if (!PyArg_ParseTuple(given, "O!OO", &PyTuple_Type, &addresses, &capsule, &looking))
         return NULL;
-    if (PyTuple_GET_SIZE(addresses) != (Py_ssize_t)(sizeof(Shims) / sizeof(void (*)(void)))) {
+    if (PyTuple_Size(addresses) != (Py_ssize_t)(sizeof(Shims) / sizeof(void (*)(void)))) {
         PyErr_SetString(PyExc_ValueError, "connect takes an address for each name in `shims`");
         return NULL;
     }
@@ -36,7 +37,7 @@ connect(PyObject *Py_UNUSED(module), PyObject *given)
     /* Copy the bytes, because ISO C does not convert void * to a pointer to a function. */
 #define TAKE(result, name, parameters)                                                             \
     {                                                                                              \
-        void *address = PyLong_AsVoidPtr(PyTuple_GET_ITEM(addresses, i++));                        \
+        void *address = PyLong_AsVoidPtr(PyTuple_GetItem(addresses, i++));                         \
         if (address == NULL) {                                                                     \
             if (!PyErr_Occurred())                                                                 \
                 PyErr_SetString(PyExc_ValueError, "connect was given 0 for " #name);               \
@@ -88,7 +89,7 @@ after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 static uintptr_t
 number_from(PyObject *of, PyObject *method)
 {
-    PyObject *found = of ? PyObject_CallMethodNoArgs(of, method) : NULL;
+    PyObject *found = of ? PyObject_CallMethodObjArgs(of, method, NULL) : NULL;
     uintptr_t number = found ? PyLong_AsSize_t(found) : 0;
     Py_XDECREF(found);
     return PyErr_Occurred() ? 0 : number;
@@ -98,7 +99,7 @@ number_from(PyObject *of, PyObject *method)
 static int
 is_held(PyObject *tensor, const float *data, int64_t elements)
 {
-    PyObject *storage = PyObject_CallMethodNoArgs(tensor, name_untyped_storage);
+    PyObject *storage = PyObject_CallMethodObjArgs(tensor, name_untyped_storage, NULL);
     uintptr_t first = number_from(storage, name_data_ptr), at = (uintptr_t)data;
     uintptr_t bytes = first > 0 ? number_from(storage, name_nbytes) : 0;
     Py_XDECREF(storage);
@@ -235,25 +236,14 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_library",
-    .m_doc = "The float32 kernels on PyTorch's threads, and as its operators.",
-    .m_size = -1,
-    .m_methods = methods,
-};
-
-PyMODINIT_FUNC
-PyInit__library(void)
+static int
+fill_module(PyObject *module)
 {
-    PyObject *module = PyModule_Create(&definition);
     name_untyped_storage = PyUnicode_InternFromString("untyped_storage");
     name_data_ptr = PyUnicode_InternFromString("data_ptr");
     name_nbytes = PyUnicode_InternFromString("nbytes");
-    if (module == NULL || PyErr_Occurred()) {
-        Py_XDECREF(module);
-        return NULL;
-    }
+    if (name_untyped_storage == NULL || name_data_ptr == NULL || name_nbytes == NULL)
+        return -1;
 #define NAME(result, name, parameters) #name,
     const char *const names[] = {SHIMS(NAME)};
     Py_ssize_t count = (Py_ssize_t)(sizeof names / sizeof *names);
@@ -263,10 +253,12 @@ PyInit__library(void)
         if (name == NULL)
             Py_CLEAR(shims);
         else
-            PyTuple_SET_ITEM(shims, i, name);
+            PyTuple_SetItem(shims, i, name);
     }
-    if (shims == NULL || PyModule_AddObjectRef(module, "shims", shims) < 0)
-        Py_CLEAR(module);
+    int status = shims ? PyModule_AddObjectRef(module, "shims", shims) : -1;
     Py_XDECREF(shims);
-    return module;
+    return status;
 }
+
+LK_MODULE(_library, "The float32 kernels on PyTorch's threads, and as its operators.", methods,
+          fill_module)
