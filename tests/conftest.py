@@ -62,6 +62,15 @@ da, xr, pd, pl = map(_optional, ("dask.array", "xarray", "pandas", "polars"))
 
 
 @pytest.fixture
+def pyplot():
+    """matplotlib's pyplot without figures, before and after a test."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.close("all")
+    yield pyplot
+    pyplot.close("all")
+
+
+@pytest.fixture
 def no_warnings_of_numpy():
     """Make every floating-point warning of NumPy an error."""
     with np.errstate(all="raise"):

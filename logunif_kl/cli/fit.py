@@ -26,6 +26,7 @@ from ._output import (
     results,
     track,
     write_record,
+    writing,
 )
 from ._process import emit
 from .provenance import provenance
@@ -124,8 +125,7 @@ def run(options: argparse.Namespace, command: str) -> None:
 
         def shown() -> list[Any]:
             return [
-                new_table(title, headings, rows, text=headings[:1])
-                for title, headings, rows in tables(fit)
+                new_table(t.title, t.headings, t.rows, text=t.headings[:1]) for t in tables(fit)
             ]
 
         results(options.json, document(fit, command), shown, NOTES)
@@ -136,9 +136,8 @@ def run(options: argparse.Namespace, command: str) -> None:
             write_record(options.json, document(fit, command))
         emit(written.rstrip("\n") + "\n")
     if options.plot is not None:
-        from ._figures import save
-
-        save(fit.plot(), options.plot)
+        with writing(options.plot):
+            fit.plot(options.plot)
 
 
 def _given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
