@@ -22,6 +22,7 @@ from ._output import (
     check_plot,
     check_results,
     check_writable,
+    has_terminal,
     new_table,
     results,
     track,
@@ -188,6 +189,7 @@ def _fit(options: argparse.Namespace) -> Fit:
             1 if options.terms is None else options.terms,
             tuple(options.log_alpha_range or (-math.inf, math.inf)),
             fix_limit=bool(options.fix_limit),
+            progress=has_terminal(),
             **common,
         )
     return fit_polynomial(
