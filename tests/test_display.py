@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from logunif_kl._atomic_io import new_axes, plain_log_scale
 from logunif_kl._display import Table, as_html, as_text, described_briefly, in_short
 from logunif_kl._layers import Prediction, Sparsity, ThresholdCurve
 from logunif_kl.fitting import fit_polynomial, ladder
@@ -167,3 +168,24 @@ def test_numbers_that_are_not_known_are_left_out():
 def test_a_rung_of_a_ladder_is_short():
     (rung,) = ladder(1, "polynomial")
     assert repr(rung) == "<Rung: polynomial, terms=1; max_error=0.0672, max_grad_error=0.24>"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.1, 11.0, ["0.1", "0.2", "0.5", "1", "2", "5", "10"]),
+        (0.73, 1.3, ["0.8", "0.9", "1", "1.1", "1.2", "1.3"]),
+        (1.5, 2.5, ["1.6", "1.8", "2", "2.2", "2.4"]),
+        (1e-6, 1e5, ["1e−06", "0.0001", "0.01", "1", "100", "10000"]),
+    ],
+)
+def test_ticks_of_a_logarithmic_axis_are_plain_numbers(low, high, expected):
+    pytest.importorskip("matplotlib")
+    axes = new_axes("a test", 4.0, 2.5, "a.png")
+    axes.plot([0.0, 1.0], [low, high])
+    plain_log_scale(axes)
+    axes.figure.canvas.draw()
+    below, above = axes.get_ylim()
+    ticks = [*axes.yaxis.get_major_ticks(), *axes.yaxis.get_minor_ticks()]
+    shown = sorted((t.get_loc(), t.label1.get_text()) for t in ticks)
+    assert [text for at, text in shown if below <= at <= above] == expected

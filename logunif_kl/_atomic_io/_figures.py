@@ -47,12 +47,13 @@ def _no_matplotlib(purpose: str, error: ImportError) -> ImportError:
 
 def plain_log_scale(axes: Any) -> None:
     """Make the vertical axis logarithmic, with ticks like 0.5, 1 and 2, not 10^0 and 2 x 10^0."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator
 
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    # Where these ticks would be too few or too many, the locators choose others or none.
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
 
 
 def save_figure(figure: Any, path: Any, dpi: int) -> None:

@@ -134,15 +134,15 @@ def write_json(path: str, document: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def writing(path: str) -> Iterator[None]:
-    """Turn an error from writing a file into a `CommandError` that says what to do."""
+def writing(path: str, kind: str = "file") -> Iterator[None]:
+    """Turn an error from writing into a `CommandError` that says what to do."""
     try:
         yield
     except OSError as error:
         if lacks_memory(error):
             raise
         reason = error.strerror or error
-        raise CommandError(f"cannot write {path}: {reason}; name another file") from None
+        raise CommandError(f"cannot write {path}: {reason}; name another {kind}") from None
 
 
 def _plain(value: Any) -> Any:
