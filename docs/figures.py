@@ -105,10 +105,10 @@ def remainder(figure: Figure) -> None:
     exact = -lk.neg_kl(x) - 0.5 * np.logaddexp(0.0, -x)
     sigmoid = -lk.methods.molchanov(x) - 0.5 * np.logaddexp(0.0, -x)
     left, right = figure.subplots(1, 2)
-    left.plot(x, exact, label="R, exact")
-    left.plot(x, sigmoid, "--", label="Molchanov's sigmoid")
+    left.plot(x, exact, label="exact")
+    left.plot(x, sigmoid, "--", label="sigmoid")
     left.set(xlabel="log α", title="the remainder")
-    left.legend()
+    left.legend(loc="upper right")
     right.plot(x, sigmoid - exact, color=COLOURS[1])
     right.axhline(0.0, color=INK, linewidth=0.6)
     right.set(xlabel="log α", title="sigmoid − exact")
@@ -175,6 +175,7 @@ def signed_errors(figure: Figure) -> None:
     axes.plot(x, theirs, ".", markersize=3, color=COLOURS[1], label="by SciPy's dawsn")
     axes.plot(x, ours, ".", markersize=3, color=COLOURS[0], label="neg_kl_grad")
     axes.set(xlabel="log α", ylabel="error (ulp)", yscale="symlog")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.legend()
 
 

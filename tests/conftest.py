@@ -1,11 +1,15 @@
 """Fixtures of array libraries: three in turn (`xp`), and each that need not be installed."""
 
+import io
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from logunif_kl.methods import _progress
 
 # A shared machine can be slow, so Hypothesis sets no deadline.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -59,6 +63,35 @@ def _optional(name: str) -> Any:
 
 
 da, xr, pd, pl = map(_optional, ("dask.array", "xarray", "pandas", "polars"))
+
+
+@pytest.fixture
+def pyplot():
+    """matplotlib's pyplot without figures, before and after a test."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.close("all")
+    yield pyplot
+    pyplot.close("all")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Make a terminal of standard error, where progress bars appear at once."""
+    pytest.importorskip("rich")
+
+    def start():
+        # Not before the test begins, because pytest sets standard error then.
+        monkeypatch.setattr(_progress, "PATIENCE", -1.0)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        return sys.stderr
+
+    return start
 
 
 @pytest.fixture

@@ -117,6 +117,7 @@ def imported(names: set[str], module: str) -> bool:
 # Modules and subpackages, "parts", by level. A part imports only parts of lower levels.
 LEVELS = (
     ("_errors", "_arithmetic", "_version", "_mpmath", "_atomic_io"),
+    ("_display",),
     ("_numpy", "_layers"),
     ("_convention", "_config"),
     ("_arguments", "_isotropic"),
@@ -159,7 +160,7 @@ ONLY = {
 }
 # The layers import only these parts, and the public names of their framework's part.
 LAYERS = {"jax.nn": "jax"}
-SEEN_BY_LAYERS = {"_errors", "_layers", "methods", "fitting"}
+SEEN_BY_LAYERS = {"_errors", "_display", "_layers", "methods", "fitting"}
 
 
 def part_of(name: str) -> str | None:

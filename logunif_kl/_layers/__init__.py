@@ -12,7 +12,7 @@ from ._priors import (
     refused,
     returned,
 )
-from ._sparsity import SILENT, THRESHOLD, Sparsity, aligned, check_threshold, threshold_that_keeps
+from ._sparsity import SILENT, THRESHOLD, Sparsity, check_threshold, threshold_that_keeps
 from ._student import log_beta
 from ._threshold_curve import ThresholdCurve, check_measured, check_thresholds
 
@@ -29,7 +29,6 @@ __all__ = [
     "Sparsity",
     "StudentTPrior",
     "ThresholdCurve",
-    "aligned",
     "categorical_penalty",
     "check_cycle",
     "check_flag",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .._display import Table, as_html, as_text, described_briefly, in_short, statistics
 from .._errors import shown
 from ._options import one_of
 
@@ -41,6 +42,23 @@ class Prediction(NamedTuple):
     def expected_entropy(self) -> Any:
         """The mean entropy of the samples: the uncertainty that would remain for known weights."""
         return self.entropy - self.mutual_information
+
+    def __repr__(self) -> str:
+        return in_short(self)
+
+    def __str__(self) -> str:
+        return as_text(self._tables())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._tables())
+
+    def _tables(self) -> list[Table]:
+        rows = [
+            (name, described_briefly(array), *statistics(array))
+            for name, array in zip(self._fields[:4], self[:4], strict=True)
+        ]
+        title = f"Prediction from {self.samples} samples"
+        return [Table(title, ("", "array", "least", "mean", "greatest"), rows, ("array",))]
 
 
 def check_likelihood(likelihood: str, link: str, log_sigma2: Any) -> str:

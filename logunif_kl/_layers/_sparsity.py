@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from .._display import Table, Tabular
 from .._errors import real_number
 
 THRESHOLD = 3.0
@@ -22,7 +22,7 @@ With -inf the KL would be NaN, because alpha = sigma^2/mu^2 would be 0/0.
 
 
 @dataclass(frozen=True)
-class Sparsity:
+class Sparsity(Tabular):
     """The number of kept weights of a model, in total and by layer.
 
     Attributes
@@ -38,10 +38,12 @@ class Sparsity:
     >>> found = nn.Sparsity(kept=30, weights=1000, layers={"0": nn.Sparsity(30, 1000)})
     >>> found.compression, found.pruned
     (33.333333333333336, 0.97)
+    >>> found
+    <Sparsity: kept=30, weights=1000, layers=1>
     >>> print(found)
-    layer  weights  kept  pruned
-    0      1000     30    97.00 %
-    all    1000     30    97.00 %, 33.3 times fewer
+    layer  weights  kept   pruned  compression
+    0         1000    30  97.00 %         33.3
+    all       1000    30  97.00 %         33.3
     """
 
     kept: int
@@ -79,20 +81,22 @@ class Sparsity:
             layers,
         )
 
-    def __str__(self) -> str:
-        rows = [("layer", "weights", "kept", "pruned")]
-        for name, each in (*self.layers.items(), ("all", self)):
-            rows.append((name, str(each.weights), str(each.kept), f"{100.0 * each.pruned:.2f} %"))
-        return f"{aligned(rows)}, {self.compression:.1f} times fewer"
+    def __repr__(self) -> str:
+        layers = f", layers={len(self.layers)}" if self.layers else ""
+        return f"<Sparsity: kept={self.kept}, weights={self.weights}{layers}>"
 
-
-def aligned(rows: Sequence[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widths[-1] = 0
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        for row in rows
-    )
+    def _tables(self) -> list[Table]:
+        rows = [
+            (
+                name,
+                str(each.weights),
+                str(each.kept),
+                f"{100.0 * each.pruned:.2f} %",
+                f"{each.compression:.1f}",
+            )
+            for name, each in (*self.layers.items(), ("all", self))
+        ]
+        return [Table("", ("layer", "weights", "kept", "pruned", "compression"), rows)]
 
 
 def check_threshold(threshold: Any, name: str = "threshold") -> float:

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .._atomic_io import new_figure, save_figure
+from .._atomic_io import new_axes, plain_log_scale, save_figure
+from .._display import Table, Tabular
 from .._errors import real_number, shown
-from ._sparsity import Sparsity, aligned, check_threshold
+from ._sparsity import Sparsity, check_threshold
 
 
 @dataclass(frozen=True)
-class ThresholdCurve:
+class ThresholdCurve(Tabular):
     """The loss and the sparsity of the pruned model at several thresholds on log alpha.
 
     `threshold_curve` returns it.
@@ -34,25 +35,33 @@ class ThresholdCurve:
     >>> curve = nn.ThresholdCurve((0.0, 3.0, 6.0), (9.0, 1.5, 1.4), tuple(counts))
     >>> curve.choose(), curve.choose(tolerance=0.2)
     (6.0, 3.0)
+    >>> curve
+    <ThresholdCurve: 3 thresholds from 0 to 6, losses from 1.4 to 9>
     >>> print(curve)
-    threshold  loss  kept  pruned
-    0          9     2     98.00 %
-    3          1.5   5     95.00 %
-    6          1.4   20    80.00 %
+    threshold  loss  kept   pruned
+    0             9     2  98.00 %
+    3           1.5     5  95.00 %
+    6           1.4    20  80.00 %
     """
 
     thresholds: tuple[float, ...]
     losses: tuple[float, ...]
     sparsities: tuple[Sparsity, ...]
 
-    def __str__(self) -> str:
-        rows = [("threshold", "loss", "kept", "pruned")]
-        for threshold, loss, each in zip(
-            self.thresholds, self.losses, self.sparsities, strict=True
-        ):
-            pruned = f"{100.0 * each.pruned:.2f} %"
-            rows.append((f"{threshold:g}", f"{loss:.6g}", str(each.kept), pruned))
-        return aligned(rows)
+    def __repr__(self) -> str:
+        thresholds, losses = self.thresholds, self.losses
+        return (
+            f"<ThresholdCurve: {len(thresholds)} thresholds from {min(thresholds):g} to "
+            f"{max(thresholds):g}, losses from {min(losses):.6g} to {max(losses):.6g}>"
+        )
+
+    def _tables(self) -> list[Table]:
+        points = zip(self.thresholds, self.losses, self.sparsities, strict=True)
+        rows = [
+            (f"{threshold:g}", f"{loss:.6g}", str(each.kept), f"{100.0 * each.pruned:.2f} %")
+            for threshold, loss, each in points
+        ]
+        return [Table("", ("threshold", "loss", "kept", "pruned"), rows)]
 
     def choose(self, tolerance: float = 0.0) -> float:
         """Return the threshold that keeps the fewest weights at a loss close to the smallest loss.
@@ -92,7 +101,14 @@ class ThresholdCurve:
         )
         return -best
 
-    def plot(self, path: Any = None, *, loss: str = "loss", chosen: float | None = None) -> Any:
+    def plot(
+        self,
+        path: Any = None,
+        *,
+        loss: str = "loss",
+        chosen: float | None = None,
+        ax: Any = None,
+    ) -> Any:
         """Plot the loss and the percentage of kept weights against the threshold.
 
         Parameters
@@ -103,10 +119,14 @@ class ThresholdCurve:
             The label of the axis of the loss.
         chosen : float, optional
             A threshold to mark.
+        ax : matplotlib.axes.Axes, optional
+            The axes to draw in. By default, the axes of a new figure: that of pyplot, or a figure
+            that is only saved if `path` is given.
 
         Returns
         -------
-        matplotlib.figure.Figure
+        matplotlib.axes.Axes
+            The axes of the loss. Those of the weights share their horizontal axis.
 
         Raises
         ------
@@ -116,8 +136,7 @@ class ThresholdCurve:
             If `chosen` is not a number.
         """
         mark = None if chosen is None else check_threshold(chosen, "chosen")
-        figure = new_figure("ThresholdCurve.plot", 6.4, 4.0)
-        axes = figure.subplots()
+        axes = new_axes("ThresholdCurve.plot", 6.4, 4.0, path) if ax is None else ax
         axes.plot(self.thresholds, self.losses, "o-", color="#0072B2", markersize=3)
         axes.set_xlabel("threshold on log α")
         axes.set_ylabel(loss, color="#0072B2")
@@ -125,13 +144,13 @@ class ThresholdCurve:
         kept = [100.0 * (1.0 - each.pruned) for each in self.sparsities]
         counts.plot(self.thresholds, kept, "s--", color="#D55E00", markersize=3)
         if any(kept):
-            counts.set_yscale("log")
-        counts.set_ylabel("weights that are kept in %", color="#D55E00")
+            plain_log_scale(counts)
+        counts.set_ylabel("weights that are kept, in %", color="#D55E00")
         if mark is not None:
             axes.axvline(mark, color="0.6", lw=0.8)
         if path is not None:
-            save_figure(figure, path, dpi=150)
-        return figure
+            save_figure(axes.figure, path, dpi=150)
+        return axes
 
 
 def check_thresholds(thresholds: Any) -> tuple[float, ...]:

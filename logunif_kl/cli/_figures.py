@@ -31,12 +31,18 @@ def draw_comparison(methods: Sequence[Method], common: Interval, path: str) -> N
     left, right = parts
     _draw_curves(left.subplots(), methods)
     value, gradient = right.subplots(2, 1, sharex=True)
-    x = np.linspace(common.low, common.high, 4001)
+    # An even number of points leaves out the middle, where an error of 0 would be a vertical line.
+    x, few = (np.linspace(common.low, common.high, size) for size in (4000, 160))
     for index, method in enumerate(methods):
-        _draw(value, x, np.abs(value_error(method)(x)), method, index)
+        errors = [(value, value_error(method))]
         if method.gradient is not None:
-            _draw(gradient, x, np.abs(gradient_error(method)(x)), method, index)
-    least = 1e-5 if all(method.kind == "closed form" for method in methods) else 1e-17
+            errors.append((gradient, gradient_error(method)))
+        for axes, error in errors:
+            if method.kind == "closed form":
+                _draw(axes, x, np.abs(error(x)), method, index)
+            else:
+                _draw_rounding(axes, few, np.abs(error(few)), method, index)
+    least = 1e-5 if all(method.kind == "closed form" for method in methods) else FLOOR / 2.0
     for axes, title in (
         (value, "Error of the value, absolute"),
         (gradient, "Error of the gradient, relative"),
@@ -77,12 +83,7 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
         smooth = method.kind == "closed form"
         x = np.linspace(SHOWN.low, SHOWN.high, 1601 if smooth else 161)
         x = x[(x >= method.domain.low) & (x <= method.domain.high)]
-        colour = COLOURS[index % len(COLOURS)]
-        style: dict[str, Any] = {"color": colour, "lw": 1.6, "label": method.name}
-        if not smooth:
-            style |= {"ls": "none", "marker": MARKERS[index % len(MARKERS)], "ms": 3.2}
         if method.kind == "statistical":
-            style["label"] += ", one seed"
             found = method.function(x, rng=SEED)[0]
         else:
             found = method.function(x)
@@ -91,8 +92,12 @@ def draw_errors(methods: Sequence[Method], path: str) -> None:
         if method.gradient is not None:
             errors.append((gradient, np.abs(method.gradient(x) - slope) / slope))
         for axes, error in errors:
-            # Do not draw the zeros of a smooth error. Draw a rounding error of 0 at the bottom.
-            axes.plot(x, np.where(error < FLOOR, np.nan if smooth else FLOOR, error), **style)
+            if smooth:
+                colour = COLOURS[index % len(COLOURS)]
+                error = np.where(error < FLOOR, np.nan, error)
+                axes.plot(x, error, color=colour, lw=1.6, label=method.name)
+            else:
+                _draw_rounding(axes, x, error, method, index)
     for axes, title in (
         (value, "Error of the value, relative to max(1, |-KL|); 0 is at the bottom"),
         (gradient, "Error of the gradient, relative"),
@@ -126,7 +131,7 @@ def draw_figure_2(path: str) -> None:
     x = np.linspace(-6.0, 0.0, 1201)
     away = cubic.function(x) - _api.neg_kl(x)
     at_zero = away - (cubic.function(-40.0) - _api.neg_kl(-40.0))
-    gaps.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0)
+    gaps.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0, zorder=0)
     gaps.axhline(0.0, color="0.35", lw=0.8)
     for y, colour, label in (
         (away, COLOURS[0], "equal at $\\alpha = 1$, as in the caption"),
@@ -142,7 +147,7 @@ def draw_figure_2(path: str) -> None:
 
 def _draw_exact(axes: Any, x: np.ndarray) -> None:
     """Draw the exact curve at log alpha = x, and shade the domain of Kingma's Figure 2."""
-    axes.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0)
+    axes.axvspan(FIGURE_2.low, FIGURE_2.high, color="0.93", lw=0, zorder=0)
     exact = _api.neg_kl(x, zero_at=1.0)
     axes.plot(x, exact, color="0.6", lw=6.5, label="exact", solid_capstyle="butt")
     axes.set(
@@ -161,6 +166,14 @@ def _draw(
     colour = COLOURS[index % len(COLOURS)]
     axes.plot(x, np.where(inside, y, np.nan), color=colour, lw=width, label=method.name)
     axes.plot(x, np.where(inside, np.nan, y), color=colour, lw=1.4, ls=(0, (2, 2)))
+
+
+def _draw_rounding(axes: Any, x: np.ndarray, y: np.ndarray, method: Method, index: int) -> None:
+    """Draw the errors of a method that are not smooth as points, with an error of 0 at `FLOOR`."""
+    seed = ", one seed" if method.kind == "statistical" else ""
+    at = index % len(COLOURS)
+    style = {"color": COLOURS[at], "marker": MARKERS[at], "label": f"{method.name}{seed}"}
+    axes.plot(x, np.maximum(y, FLOOR), ls="none", ms=3.2, **style)
 
 
 def _tidy(axes: Any, title: str) -> None:

@@ -10,7 +10,6 @@ import os
 import re
 import sys
 import textwrap
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -24,7 +23,6 @@ from ._process import complain, emit, lacks_memory
 
 STDOUT = "-"
 UNLIMITED = 1_000_000  # the width of a console on which no table wraps, used to measure tables
-PATIENCE = 2.0  # seconds before a progress bar appears
 _NUMBERS = re.compile(r"\[\s+((?:[-+.\deE]+,\s+)*[-+.\deE]+)\s+\]")
 
 T = TypeVar("T")
@@ -136,15 +134,15 @@ def write_json(path: str, document: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def writing(path: str) -> Iterator[None]:
-    """Turn an error from writing a file into a `CommandError` that says what to do."""
+def writing(path: str, kind: str = "file") -> Iterator[None]:
+    """Turn an error from writing into a `CommandError` that says what to do."""
     try:
         yield
     except OSError as error:
         if lacks_memory(error):
             raise
         reason = error.strerror or error
-        raise CommandError(f"cannot write {path}: {reason}; name another file") from None
+        raise CommandError(f"cannot write {path}: {reason}; name another {kind}") from None
 
 
 def _plain(value: Any) -> Any:
@@ -286,15 +284,14 @@ def check_results(command_json: str | None) -> None:
         require("rich", "cli", "the table (all but --json)")
 
 
+def has_terminal() -> bool:
+    """Return whether a progress bar can be shown: standard error is a terminal, and rich exists."""
+    return sys.stderr is not None and sys.stderr.isatty() and has_rich()
+
+
 def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
     """Yield the items. After two seconds, show a progress bar on a terminal."""
-    terminal = sys.stderr is not None and sys.stderr.isatty() and has_rich()
-    began, advance = time.monotonic(), None
-    with contextlib.ExitStack() as stack:
-        for done, item in enumerate(items):
-            if terminal and advance is None and time.monotonic() - began > PATIENCE:
-                advance = stack.enter_context(progress_bar(description, total, shown=True))
-                advance(done)
+    with progress_bar(description, total, has_terminal()) as advance:
+        for item in items:
             yield item
-            if advance is not None:
-                advance(1)
+            advance(1)

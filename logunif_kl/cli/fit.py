@@ -22,10 +22,12 @@ from ._output import (
     check_plot,
     check_results,
     check_writable,
+    has_terminal,
     new_table,
     results,
     track,
     write_record,
+    writing,
 )
 from ._process import emit
 from .provenance import provenance
@@ -124,8 +126,7 @@ def run(options: argparse.Namespace, command: str) -> None:
 
         def shown() -> list[Any]:
             return [
-                new_table(title, headings, rows, text=headings[:1])
-                for title, headings, rows in tables(fit)
+                new_table(t.title, t.headings, t.rows, text=t.headings[:1]) for t in tables(fit)
             ]
 
         results(options.json, document(fit, command), shown, NOTES)
@@ -136,9 +137,8 @@ def run(options: argparse.Namespace, command: str) -> None:
             write_record(options.json, document(fit, command))
         emit(written.rstrip("\n") + "\n")
     if options.plot is not None:
-        from ._figures import save
-
-        save(fit.plot(), options.plot)
+        with writing(options.plot):
+            fit.plot(options.plot)
 
 
 def _given(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
@@ -189,6 +189,7 @@ def _fit(options: argparse.Namespace) -> Fit:
             1 if options.terms is None else options.terms,
             tuple(options.log_alpha_range or (-math.inf, math.inf)),
             fix_limit=bool(options.fix_limit),
+            progress=has_terminal(),
             **common,
         )
     return fit_polynomial(

@@ -26,6 +26,7 @@ from ._output import (
     results,
     track,
     write_record,
+    writing,
 )
 from .provenance import provenance
 
@@ -55,7 +56,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--output",
         metavar="DIR",
-        help=f"also write {RESULTS} and the figures {ERRORS} and {FIGURE_2} into this directory",
+        help=f"also write {RESULTS} and the figures {ERRORS} and {FIGURE_2} into this directory, "
+        "which is created if it does not exist",
     )
     parser.set_defaults(run=run)
 
@@ -87,14 +89,17 @@ def run(options: argparse.Namespace, command: str) -> None:
 
 
 def _directory(path: str) -> Path:
+    """Return the directory of the results. If it does not exist, create it and its parents."""
+    require("matplotlib", "plot", "--output")
     directory = Path(path)
-    if not directory.is_dir():
-        raise CommandError(f"cannot write into {path}: it is not a directory; create it first")
+    if directory.exists() and not directory.is_dir():
+        raise CommandError(f"cannot write into {path}: it is not a directory; name a new one")
+    with writing(path, "directory"):
+        directory.mkdir(parents=True, exist_ok=True)
     if not os.access(directory, os.W_OK):
         raise CommandError(f"cannot write into {path}: permission denied; name another directory")
     for name in (RESULTS, ERRORS, FIGURE_2):
         check_writable(str(directory / name))
-    require("matplotlib", "plot", "--output")
     return directory
 
 

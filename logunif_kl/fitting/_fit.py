@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
+from .._display import Table, Tabular
 from ..methods import Extremum
 from ..methods._arguments import integer
 from . import _arguments as arguments
@@ -16,11 +17,11 @@ from ._error_measures import WIDE, Errors, measure
 from ._fields import checked, read, write
 from ._formula import POLYNOMIAL, Formula, source
 from ._plot import draw
-from ._tables import text
+from ._tables import description, tables
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Tabular):
     """A fitted formula for -KL, returned by `fit_polynomial` and `fit_sigmoid`.
 
     A `Fit` is immutable, comparable and hashable. An invalid field raises `ValueError`.
@@ -63,6 +64,8 @@ class Fit:
     >>> fit = fit_sigmoid(1)
     >>> print(f"{fit.max_error:.2e}, {100 * fit.max_grad_error:.1f} %, {fit.neg_kl(0.0):.4f}")
     4.97e-03, 3.5 %, -0.4308
+    >>> fit
+    <Fit: one sigmoid, minimax of the value, every alpha; max_error=0.00497, max_grad_error=0.0355>
     >>> print(fit)
     One sigmoid, minimax of the value, every alpha
     constant              number
@@ -99,8 +102,12 @@ class Fit:
         for name, value in checked(given).items():
             object.__setattr__(self, name, value)
 
-    def __str__(self) -> str:
-        return text(self)
+    def __repr__(self) -> str:
+        errors = f"max_error={self.max_error:.3g}, max_grad_error={self.max_grad_error:.3g}"
+        return f"<Fit: {description(self)}; {errors}>"
+
+    def _tables(self) -> list[Table]:
+        return tables(self)
 
     @property
     def max_error(self) -> float:
@@ -287,7 +294,7 @@ class Fit:
         """
         return Fit(**read(document))
 
-    def plot(self, path: Any = None) -> Any:
+    def plot(self, path: Any = None, *, ax: Any = None) -> Any:
         """Plot the errors of value and gradient, and mark the points in ``extrema``.
 
         Parameters
@@ -295,17 +302,23 @@ class Fit:
         path : str or path, optional
             The file to save to. Its suffix gives the format. An existing file is only replaced once
             the new one is complete.
+        ax : pair of matplotlib.axes.Axes, optional
+            The axes for the value and for the gradient. By default, those of a new figure: that of
+            pyplot, or a figure that is only saved if `path` is given.
 
         Returns
         -------
-        matplotlib.figure.Figure
+        array of matplotlib.axes.Axes
+            The two axes.
 
         Raises
         ------
         ImportError
             If matplotlib is not installed.
+        TypeError
+            If `ax` is not two axes.
         """
-        return draw(self, path)
+        return draw(self, path, ax)
 
     @property
     def _formula(self) -> Formula:

@@ -62,6 +62,13 @@ class Rung:
     gradient: Fit
     published: Published | None
 
+    def __repr__(self) -> str:
+        errors = (
+            f"max_error={self.value.max_error:.3g}, "
+            f"max_grad_error={self.gradient.max_grad_error:.3g}"
+        )
+        return f"<Rung: {self.family}, terms={self.terms}; {errors}>"
+
 
 def ladder(
     max_terms: int = 3,
@@ -99,6 +106,8 @@ def ladder(
     ...     print(rung.terms, f"{rung.value.max_error:.1e}", f"{rung.gradient.max_grad_error:.1e}")
     1 5.0e-03 1.5e-02
     2 1.4e-03 9.5e-03
+    >>> rung
+    <Rung: sigmoid, terms=2; max_error=0.00136, max_grad_error=0.0095...>
     """
     choice("family", family, FAMILIES)
     most = MAX_RUNGS[family]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..methods._arguments import integer
+from ..methods._progress import progress_bar
 from . import _arguments as arguments
 from ._error_measures import quadrature
 from ._exchange import remez
@@ -35,6 +36,7 @@ def fit_sigmoid(
     fix_limit: bool = False,
     weight: str | Callable[[Any], Any] | None = None,
     target: str = "value",
+    progress: bool = False,
 ) -> Fit:
     r"""Fit a sum of sigmoids in log alpha to -KL. Molchanov et al. used one sigmoid.
 
@@ -55,6 +57,9 @@ def fit_sigmoid(
         is always exact as alpha -> inf.)
     weight, target
         The same as for `fit_polynomial`.
+    progress : bool
+        Show a progress bar on standard error, if it is a terminal and the fit takes longer than two
+        seconds. This needs the package rich.
 
     Returns
     -------
@@ -65,6 +70,8 @@ def fit_sigmoid(
     ------
     TypeError, ValueError
         If an argument is of a wrong type or out of range, or if the search finds no fit.
+    ImportError
+        If a progress bar is requested but rich is not installed.
 
     Notes
     -----
@@ -90,15 +97,19 @@ def fit_sigmoid(
     low, high = arguments.log_alpha_range(log_alpha_range)
     asked = arguments.options(norm, "log", target, weight, exact_limit=bool(fix_limit))
     best: tuple[float, Problem, Array] | None = None
-    for fixed in (True,) if fix_limit else (False, True):
-        family = SigmoidFamily(terms, fixed)
-        problem = Problem(family, quantities(family, target, weight), low, high)
-        nodes, weights = quadrature(low, high, "log")
-        for p in _candidates(problem, norm, nodes, weights):
-            to_beat = math.inf if best is None else best[0]
-            level, p = _improved(problem, p, norm, nodes, weights, to_beat)
-            if _sound(problem, p) and (best is None or level < best[0]):
-                best = level, problem, p
+    families = [SigmoidFamily(terms, fixed) for fixed in ((True,) if fix_limit else (False, True))]
+    nodes, weights = quadrature(low, high, "log")
+    with progress_bar("fitting", len(families), progress) as advance:
+        for family in families:
+            problem = Problem(family, quantities(family, target, weight), low, high)
+            candidates = _candidates(problem, norm, nodes, weights)
+            advance(0.5)
+            for p in candidates:
+                to_beat = math.inf if best is None else best[0]
+                level, p = _improved(problem, p, norm, nodes, weights, to_beat)
+                if _sound(problem, p) and (best is None or level < best[0]):
+                    best = level, problem, p
+                advance(0.5 / len(candidates))
     if best is None:
         raise ValueError(
             f"no fit of {terms} sigmoids was found over log_alpha in [{low:g}, {high:g}]: "

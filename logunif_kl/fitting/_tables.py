@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
+from .._display import Table
 from ._formula import POLYNOMIAL
-
-Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
-"""A title, the headings and the rows. The first column holds text, the other columns numbers."""
 
 
 def tables(fit: Any) -> list[Table]:
@@ -27,30 +24,22 @@ def tables(fit: Any) -> list[Table]:
         for found in (fit.inside, fit.wide)
     ]
     headings = ("log_alpha in", "value", "at", "rms", "gradient", "at")
-    made: list[Table] = [
-        (title(fit), ("constant", "number"), constants),
-        ("Worst errors", headings, errors),
+    made = [
+        Table(title(fit), ("constant", "number"), constants),
+        Table("Worst errors", headings, errors),
     ]
     if fit.extrema:
         extrema = [(e.quantity, _place(fit, e.log_alpha), f"{e.error:+.6e}") for e in fit.extrema]
         levelled = f"The error is levelled at {len(fit.extrema)} points"
-        made.append((levelled, ("of", "log_alpha", "error"), extrema))
+        made.append(Table(levelled, ("of", "log_alpha", "error"), extrema))
     return made
 
 
-def text(fit: Any) -> str:
-    blocks = []
-    for heading, headings, rows in tables(fit):
-        lines = [headings, *rows]
-        first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
-        shown = [
-            "  ".join([line[0].ljust(first), *map(str.rjust, line[1:], widths)]) for line in lines
-        ]
-        blocks.append("\n".join([heading, *shown]))
-    return "\n\n".join(blocks)
-
-
 def title(fit: Any) -> str:
+    return description(fit).capitalize()
+
+
+def description(fit: Any) -> str:
     """Describe a fit in one line: its family, its norm, its target and its range."""
     low, high = fit.log_alpha_range
     where = f"log alpha in [{low:.3g}, {high:.3g}]"
@@ -62,7 +51,7 @@ def title(fit: Any) -> str:
         where = "every alpha"
     target = "value and gradient" if fit.target == "both" else fit.target
     norm = fit.norm.replace("_", " ")
-    return f"{what}, {norm} of the {target}, {where}".capitalize()
+    return f"{what}, {norm} of the {target}, {where}"
 
 
 def relative(error: float) -> str:

@@ -28,6 +28,7 @@ from ._method import WIDE as WIDE
 from ._method import Declared as Declared
 from ._method import Interval as Interval
 from ._method import Method as Method
+from ._method import Methods as _Methods
 from ._molchanov import MOLCHANOV
 from ._molchanov import molchanov as molchanov
 from ._molchanov import molchanov_grad as molchanov_grad
@@ -47,4 +48,4 @@ _EVERY = (KINGMA, MOLCHANOV, LOWER_BOUND, SERIES, KUMMER, QUADRATURE, MONTE_CARL
 Claim = Declared
 
 #: The methods by name: closed forms first, then numerical methods, then sampling.
-METHODS: dict[str, Method] = {method.name: method for method in _EVERY}
+METHODS: dict[str, Method] = _Methods((method.name, method) for method in _EVERY)

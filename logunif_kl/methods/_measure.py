@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _api
+from .._display import Table, Tabular
 from .._errors import shown
 from ._arguments import integer
 from ._extrema import Error, Extremum, finite, least_and_greatest
@@ -18,7 +19,7 @@ FARTHEST = 100.0  # the relative error 3.5 alpha^4 of `kingma_grad` overflows fo
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Tabular):
     """The errors of one method over one interval of log alpha.
 
     Attributes
@@ -51,6 +52,25 @@ class Measurement:
     value_best_constant: float
     gradient: Extremum | None
     gradient_mean: float | None
+
+    def __repr__(self) -> str:
+        errors = f"value={self.value.error:+.3g}"
+        if self.gradient is not None:
+            errors += f", gradient={self.gradient.error:+.3g}"
+        return f"<Measurement of {self.method} over {self.interval.name}; worst errors: {errors}>"
+
+    def _tables(self) -> list[Table]:
+        rows = [_row(self.value, self.value_mean, f"{self.value_best_constant:.2e}")]
+        if self.gradient is not None and self.gradient_mean is not None:
+            rows.append(_row(self.gradient, self.gradient_mean, ""))
+        title = f"Errors of {self.method} over {self.interval.name}"
+        headings = ("error of the", "worst", "at log_alpha", "mean", "with the best constant")
+        return [Table(title, headings, rows)]
+
+
+def _row(worst: Extremum, mean: float, best: str) -> tuple[str, ...]:
+    what = "value" if worst.quantity == "value" else "gradient, relative"
+    return what, f"{worst.error:+.2e}", f"{worst.log_alpha:.2f}", f"{mean:.2e}", best
 
 
 def value_error(method: Method) -> Error:
@@ -112,6 +132,11 @@ def measure(method: Method, interval: Interval = WIDE, points: int = 8001) -> Me
     >>> found = measure(METHODS["molchanov"])
     >>> print(f"{found.value.error:.2e} at {found.value.log_alpha:.2f}")
     -9.37e-03 at -3.51
+    >>> print(found)
+    Errors of molchanov over log_alpha in [-10, 10]
+    error of the            worst  at log_alpha      mean  with the best constant
+    value               -9.37e-03         -3.51  2.15e-03                6.87e-03
+    gradient, relative  +3.76e-02          2.64  1.14e-02
     """
     _check(method, interval, points)
     for end in (interval.low, interval.high):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .._display import Table, Tabular
 from .._errors import shown
 
 Kind = Literal["closed form", "numerical", "statistical"]
@@ -72,7 +73,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class Method(Tabular):
     """One way to compute -KL, with its source and its errors.
 
     Attributes
@@ -117,6 +118,54 @@ class Method:
     def domain(self) -> Interval:
         """The interval where the method may be used, taken from the first entry of ``claims``."""
         return self.claims[0].interval
+
+    def __repr__(self) -> str:
+        return f"<Method {self.name}: {self.kind}, {self.citation}>"
+
+    def _tables(self) -> list[Table]:
+        about = ("formula", "citation", "equation", "kind", "constant", "outside")
+        described = [(name, getattr(self, name)) for name in about]
+        errors = [
+            (
+                each.interval.name,
+                _number(each.value),
+                _number(each.value_best_constant),
+                _number(each.gradient),
+            )
+            for each in self.claims
+        ]
+        headings = ("over", "value", "with the best constant", "gradient")
+        return [
+            Table("", (self.name, ""), described, ("",)),
+            Table("Declared worst errors", headings, errors),
+        ]
+
+
+def _number(error: float | None) -> str:
+    return "" if error is None or math.isnan(error) else f"{error:.2e}"
+
+
+class Methods(Tabular, dict[str, Method]):
+    """Methods by name, which `print` and notebooks show as a table."""
+
+    def __repr__(self) -> str:
+        return f"<Methods: {', '.join(self)}>"
+
+    def _tables(self) -> list[Table]:
+        rows = [
+            (
+                method.name,
+                method.citation.partition(", arXiv")[0],
+                method.kind,
+                method.domain.name,
+                _number(method.claims[0].value),
+                _number(method.claims[0].gradient),
+            )
+            for method in self.values()
+        ]
+        headings = ("method", "source", "kind", "domain", "value", "gradient")
+        title = "Methods to compute -KL, with their declared worst errors"
+        return [Table(title, headings, rows, headings[:4])]
 
 
 EVERYWHERE = Interval("every alpha", -math.inf, math.inf)

@@ -80,7 +80,8 @@ def monte_carlo(
     zero_at, log_c : float, optional
         The constant, as in `logunif_kl.neg_kl`.
     progress : bool, optional
-        Whether to show a progress bar on standard error. This needs the package rich.
+        Whether to show a progress bar on standard error, if it is a terminal and the call takes
+        longer than two seconds. This needs the package rich.
 
     Returns
     -------

@@ -2,10 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 
-from logunif_kl.cli import main
-from logunif_kl.methods import METHODS
+from logunif_kl.cli import _figures, main
+from logunif_kl.methods import METHODS, WIDE
 
 
 def test_json_on_standard_output_is_all_there_is(capsys):
@@ -30,6 +31,20 @@ def test_all_takes_the_numerical_methods_too(capsys, tmp_path):
     for name, method in METHODS.items():
         assert (name in out) == (method.kind != "statistical")
     assert path.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_in_the_picture_rounding_errors_are_points(monkeypatch, tmp_path):
+    """As lines they hide each other, and an error of 0 draws a vertical line."""
+    pytest.importorskip("matplotlib")
+    drawn = []
+    monkeypatch.setattr(_figures, "save", lambda figure, path: drawn.append(figure))
+    _figures.draw_comparison([METHODS["kingma"], METHODS["quadrature"]], WIDE, "a.png")
+    _, value, gradient = drawn[0].axes
+    for axes in (value, gradient):
+        kingma, _, quadrature = axes.lines
+        assert (kingma.get_linestyle(), quadrature.get_linestyle()) == ("-", "None")
+        assert np.nanmin(kingma.get_ydata()) > 1e-7
+        assert min(quadrature.get_ydata()) == _figures.FLOOR > axes.get_ylim()[0]
 
 
 def test_the_common_range_can_be_chosen(capsys):

@@ -10,6 +10,7 @@ import pytest
 
 import logunif_kl as lk
 from logunif_kl.cli import _output, main
+from logunif_kl.methods import _progress
 
 
 def python(*arguments, **options):
@@ -103,27 +104,30 @@ class TestInterruptedWhileAModuleIsImported:
         assert done.stderr.endswith("\nKeyboardInterrupt\n")
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_progress_appears_on_standard_error_after_a_while(monkeypatch):
-    monkeypatch.setattr(_output, "PATIENCE", -1.0)
-    monkeypatch.setenv("TERM", "xterm")
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+def test_progress_appears_on_standard_error_after_a_while(terminal):
+    shown = terminal()
     assert list(_output.track(iter(range(3)), "working", 3)) == [0, 1, 2]
-    assert "working" in terminal.getvalue()
+    assert "working" in shown.getvalue()
 
 
-def test_progress_stays_away_from_short_work_and_from_pipes(monkeypatch, capsys):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+def test_progress_stays_away_from_short_work_and_from_pipes(monkeypatch, terminal):
+    shown = terminal()
+    monkeypatch.setattr(_progress, "PATIENCE", 2.0)
     assert list(_output.track(range(3), "working", 3)) == [0, 1, 2]
-    assert terminal.getvalue() == ""
-    monkeypatch.setattr(_output, "PATIENCE", -1.0)
+    assert shown.getvalue() == ""
+    monkeypatch.setattr(_progress, "PATIENCE", -1.0)
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stderr", pipe)
     assert list(_output.track(range(3), "working", 3)) == [0, 1, 2]
-    assert pipe.getvalue().strip() == ""
+    with _progress.progress_bar("working", 3, shown=True) as advance:
+        advance(3)
+    assert pipe.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "words"), [("fit", "fitting"), ("compare molchanov", "comparing")]
+)
+def test_progress_of_commands(command, words, terminal, capsys):
+    shown = terminal()
+    assert main(command.split()) == 0
+    assert words in shown.getvalue()

@@ -109,8 +109,14 @@ def test_it_is_written_where_there_is_room(writer, tmp_path):
 @pytest.mark.parametrize("writer", WRITERS)
 class TestPlaces:
     def test_no_directory(self, writer, tmp_path, capsys):
-        assert "create it first" in refused(writer, tmp_path / "nowhere", capsys)
-        assert list(tmp_path.iterdir()) == []
+        place = tmp_path / "nowhere" / "new"
+        command, name = arguments_of(writer)
+        if name is None:
+            assert main([*command, str(place)]) == 0
+            assert set(files(place)) == BY_VALIDATE
+        else:
+            assert "create it first" in refused(writer, place, capsys)
+            assert list(tmp_path.iterdir()) == []
 
     def test_a_file_for_a_directory(self, writer, tmp_path, capsys):
         (tmp_path / "file").write_bytes(OLD)
@@ -131,6 +137,7 @@ class TestPlaces:
     def test_a_directory_where_nobody_may_write(self, writer, tmp_path, capsys):
         """Root cannot write there either."""
         assert "cannot write" in refused(writer, Path("/proc"), capsys)
+        assert "cannot write /proc/new" in refused(writer, Path("/proc/new"), capsys)
 
     def test_a_directory_that_vanishes(self, writer, tmp_path, capsys, monkeypatch):
         """The directory is removed while the command computes."""

@@ -341,18 +341,66 @@ def test_changed_json_is_a_fit_that_can_be_written_or_one_error_that_names_a_fie
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_it_is_drawn(fit, suffix, tmp_path):
     path = tmp_path / f"fit{suffix}"
-    figure = fit.plot(path)
+    value, gradient = fit.plot(path)
     assert path.stat().st_size > 1000
-    assert len(figure.axes) == 2
-    value = figure.axes[0]
+    assert value.figure.axes == [value, gradient]
     (dots,) = [line for line in value.lines if line.get_marker() == "o"]
     assert len(dots.get_xdata()) == len(fit.extrema)
 
 
-def test_without_matplotlib_the_remedy_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r'needs matplotlib.*pip install "logunif_kl\[plot\]"'):
-        POLYNOMIAL.plot()
+@pytest.mark.parametrize(
+    ("fit", "dots"),
+    [
+        (fit_sigmoid(1, target="gradient"), [0, 4]),
+        (fit_polynomial(3, target="both"), [0, 4]),
+        (fit_sigmoid(1, norm="least_squares"), [0, 0]),
+    ],
+)
+def test_the_axes_fill_the_figure(fit, dots, tmp_path):
+    """Without extrema too. (Empty lines once made the axes collapse.)"""
+    axes = fit.plot(tmp_path / "a.png")
+    markers = [[line for line in each.lines if line.get_marker() == "o"] for each in axes]
+    assert [sum(len(line.get_xdata()) for line in lines) for lines in markers] == dots
+    for each in axes:
+        box = each.get_position()
+        assert box.height > 0.3
+        assert box.x0 < 0.15
+
+
+def test_only_what_is_outside_its_range_is_shaded(tmp_path):
+    shaded = {name: len(fit.plot(tmp_path / "a.png")[0].patches) for name, fit in FITS.items()}
+    assert shaded == {"polynomial": 2, "sigmoid": 0, "sigmoids": 0}
+
+
+class TestAxes:
+    def test_by_default_they_are_those_of_pyplot(self, pyplot, tmp_path):
+        axes = POLYNOMIAL.plot()
+        assert pyplot.gcf().axes == list(axes)
+        pyplot.savefig(tmp_path / "a.png")
+        assert pyplot.imread(tmp_path / "a.png").std() > 0.05
+
+    def test_with_a_path_pyplot_does_not_know_them(self, pyplot, tmp_path):
+        POLYNOMIAL.plot(tmp_path / "a.png")
+        assert pyplot.get_fignums() == []
+
+    def test_they_may_be_given(self, pyplot):
+        _, given = pyplot.subplots(1, 2)
+        assert list(POLYNOMIAL.plot(ax=given)) == list(given)
+        assert all(each.lines for each in given)
+        assert len(pyplot.get_fignums()) == 1
+
+    def test_of_another_number(self, pyplot):
+        _, one = pyplot.subplots()
+        with pytest.raises(TypeError, match=r"ax must be two axes, .* but .* was given: pass"):
+            POLYNOMIAL.plot(ax=one)
+
+
+def test_without_matplotlib_the_remedy_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for path in (None, tmp_path / "a.png"):
+        words = r'needs matplotlib.*pip install "logunif_kl\[plot\]"'
+        with pytest.raises(ImportError, match=words):
+            POLYNOMIAL.plot(path)
 
 
 @pytest.mark.parametrize("function", [fit_polynomial, fit_sigmoid])

@@ -150,3 +150,12 @@ def test_wrong_types():
         fit_sigmoid(1.0)
     with pytest.raises(TypeError, match="log_alpha_range must be two numbers, but None was given"):
         fit_sigmoid(1, None)
+
+
+def test_the_progress_of_a_fit(terminal):
+    shown = terminal()
+    plain = fit_sigmoid(1)
+    assert shown.getvalue() == ""
+    assert fit_sigmoid(1, progress=True) == plain
+    assert "fitting" in shown.getvalue()
+    assert "100%" in shown.getvalue()

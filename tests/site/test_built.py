@@ -1,6 +1,7 @@
 """Contents of the built site, in the folder ``LOGUNIF_KL_SITE``."""
 
 import html
+import importlib
 import json
 import os
 import re
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from validation.paths import RESULTS
+from validation.paths import RESULTS, ROOT
 
 SITE = Path(os.environ.get("LOGUNIF_KL_SITE", ""))
 there = "LOGUNIF_KL_SITE" in os.environ
@@ -63,3 +64,19 @@ def test_numbers_in_sentences_are_computed():
     text = source("theory/mathematics.html")
     computed = re.findall(r'<span class="computed">(.*?)</span>', text)
     assert computed == ["0.64237", "-1.50671", "0.6351814227"]
+
+
+FIGURES = ROOT / "docs" / "figures.py"
+
+
+@pytest.mark.parametrize(
+    "name", re.findall(r"^@drawn\([^@]*?^def (\w+)", FIGURES.read_text("utf-8"), re.M)
+)
+def test_figures_are_drawn_without_warnings(name, monkeypatch):
+    """Sphinx does not see what matplotlib warns of."""
+    monkeypatch.syspath_prepend(FIGURES.parent)
+    monkeypatch.syspath_prepend(FIGURES.parent / "_extensions")
+    svg = getattr(importlib.import_module("figures"), name)().data
+    assert svg.count("<path") > 2
+    assert "\\times" not in svg
+    assert "×" not in svg

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from ..._display import in_short
 from ..._errors import real_number, shown
 from ..._layers import check_cycle
 from ._arguments import real_array, real_numbers
@@ -35,6 +36,9 @@ class Bound(NamedTuple):
     expected_log_likelihood: Any
     neg_kl: Any
     kl_weight: Any
+
+    def __repr__(self) -> str:
+        return in_short(self)
 
 
 def elbo(log_likelihood: Any, neg_kl: Any, dataset_size: float, *, kl_weight: Any = 1.0) -> Bound:

@@ -19,7 +19,7 @@ Array = Any
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Groups(Normal):
     """Independent weights in groups, each with one variance, and the prior of the whole group.
 
@@ -103,7 +103,7 @@ class Groups(Normal):
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scaled(Posterior):
     """Gaussian weights times Gaussian scales of the inputs: w_ij = s_i v_ij (Louizos et al. 2017).
 

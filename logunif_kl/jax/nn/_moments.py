@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..._display import in_short
 from ..._errors import real_number, shown
 from ..._layers import product_variance, rectified
 from ._arguments import positive_integers, real_array
@@ -23,7 +24,7 @@ Array = Any
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Moments:
     """The mean and the variance of each element of an array.
 
@@ -94,6 +95,9 @@ class Moments:
 
     shape = property(lambda self: self.mean.shape)
     ndim = property(lambda self: self.mean.ndim)
+
+    def __repr__(self) -> str:
+        return in_short(self)
 
     def __iter__(self) -> Iterator[Array]:
         """Unpack the mean and the variance."""

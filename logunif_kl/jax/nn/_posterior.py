@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..._display import in_short
 from ..._errors import type_name
 from ..._layers import count, finite, one_of
 from ._arguments import axis_of, broadcasts, real_array
@@ -29,9 +30,12 @@ NOISES = ("independent", "correlated")
 class Posterior:
     """The base of all posteriors, for `isinstance`."""
 
+    def __repr__(self) -> str:
+        return in_short(self)
+
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Normal(Posterior):
     """Independent weights w ~ N(mu, sigma^2), the additive posterior of Molchanov et al. (2017).
 
@@ -111,7 +115,7 @@ class Normal(Posterior):
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dropout(Posterior):
     """Weights w with mean theta and variance alpha theta^2, the posterior of Kingma et al. (2015).
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from ... import _layers
+from ..._display import in_short
 from ..._layers import _student
 from ._noise import check_key
 
@@ -109,7 +110,7 @@ def _of_student_rule(df: float, scale: float, primals: Any, tangents: Any) -> An
     data_fields=["key"],
     meta_fields=["probability", "sigma1", "sigma2", "samples"],
 )
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ScaleMixturePrior(_layers.ScaleMixturePrior):
     """A scale mixture of two normal priors, by Monte Carlo.
 
@@ -157,6 +158,9 @@ class ScaleMixturePrior(_layers.ScaleMixturePrior):
 
     # Checked in use, because JAX also makes objects whose fields are not arrays.
     key: Any = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        return in_short(self)
 
     def neg_kl(self, mu: Array, log_sigma2: Array) -> Array:
         """Estimate -KL(q || p) of each weight, to be *maximised* (ELBO sign)."""

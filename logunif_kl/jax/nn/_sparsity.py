@@ -176,7 +176,8 @@ def threshold_curve(
     thresholds : sequence of float, optional
         Thresholds on log alpha. The default is -4 to 8 in steps of 0.5.
     progress : bool
-        Show a progress bar on standard error. This needs the package rich.
+        Show a progress bar on standard error, if it is a terminal and the call takes longer than
+        two seconds. This needs the package rich.
 
     Returns
     -------

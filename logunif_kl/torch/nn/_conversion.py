@@ -12,7 +12,7 @@ import torch
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
-from ..._layers import aligned
+from ..._display import Table, Tabular
 from ._arguments import REMOVE_PARAMETRIZATIONS, check_module, shown_name
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._embedding import VariationalEmbedding
@@ -33,7 +33,7 @@ VARIATIONAL: dict[type, type[VariationalLayer]] = {
 
 
 @dataclass(frozen=True)
-class Conversion:
+class Conversion(Tabular):
     """The result of `conversion`: the variational modules, and why the others are not variational.
 
     Modules without parameters of their own are not listed.
@@ -49,11 +49,13 @@ class Conversion:
     variational: dict[str, int]
     left: dict[str, tuple[int, str]]
 
-    def __str__(self) -> str:
-        rows = [("module", "parameters", "conversion")]
-        rows += [(name, str(count), "variational") for name, count in self.variational.items()]
+    def __repr__(self) -> str:
+        return f"<Conversion: {len(self.variational)} modules variational, {len(self.left)} left>"
+
+    def _tables(self) -> list[Table]:
+        rows = [(name, str(count), "variational") for name, count in self.variational.items()]
         rows += [(name, str(count), why) for name, (count, why) in self.left.items()]
-        return aligned(rows)
+        return [Table("", ("module", "parameters", "conversion"), rows, ("conversion",))]
 
 
 def conversion(model: torch.nn.Module) -> Conversion:
@@ -83,9 +85,9 @@ def conversion(model: torch.nn.Module) -> Conversion:
     ... )
     >>> print(nn.conversion(model))
     module  parameters  conversion
-    0       27          variational
-    1       6           LayerNorm has no weight matrix
-    2       42          GRU is plain, and to_variational can convert it
+    0               27  variational
+    1                6  LayerNorm has no weight matrix
+    2               42  GRU is plain, and to_variational can convert it
     """
     found = Conversion({}, {})
     for name, module, parameters in _own(check_module(model)):

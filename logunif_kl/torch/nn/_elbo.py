@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.func import functional_call
 
+from ..._display import in_short
 from ..._errors import real_number, type_name
 from ..._layers import check_threshold
 from ._arguments import whole_number
@@ -19,6 +20,7 @@ from ._inputs import call, logits_of
 from ._layer import VariationalLayer
 from ._models import layers, neg_kl, parameter_name
 from ._moments import Moments
+from ._partial import registered
 from ._posterior import single
 from ._sampled import SampledModule
 from ._vbp import VBP
@@ -54,6 +56,9 @@ class Bound(NamedTuple):
     def loss(self) -> Tensor:
         """``-value/dataset_size``, to be minimised; on the scale of a mean loss per example."""
         return -self.value / self.dataset_size
+
+    def __repr__(self) -> str:
+        return in_short(self)
 
 
 class ELBO(torch.nn.Module):
@@ -141,7 +146,7 @@ class ELBO(torch.nn.Module):
             )
         _refuse_loss(log_likelihood)
         self.model = model
-        self.log_likelihood = _registered(log_likelihood, model)
+        self.log_likelihood = registered(log_likelihood, model)
         self.dataset_size = _size(dataset_size)
         self.kl_weight = kl_weight
         self.samples = whole_number("samples", samples, "1")
@@ -235,35 +240,6 @@ class ELBO(torch.nn.Module):
         more = f", samples={self.samples}" if self.samples > 1 else ""
         more += "" if self.mask_from is None else f", mask_from={self.mask_from:g}"
         return f"dataset_size={self.dataset_size}, kl_weight={self.kl_weight}{more}"
-
-
-class _Partial(torch.nn.Module):
-    """A `functools.partial` whose parameters and modules are registered with this module."""
-
-    def __init__(self, given: partial[Any], model: torch.nn.Module) -> None:
-        super().__init__()
-        self._keywords = [*given.keywords]
-        self._constants: dict[str, Any] = {}
-        first = enumerate((given.func, *given.args))
-        for name, value in [*((str(i), each) for i, each in first), *given.keywords.items()]:
-            value = _registered(value, model)
-            if isinstance(value, torch.nn.Parameter):
-                self._parameters[name] = value
-            elif isinstance(value, torch.nn.Module) and model not in value.modules():
-                self._modules[name] = value
-            else:
-                self._constants[name] = value
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        held = {**self._constants, **self._parameters, **self._modules}
-        named = {name: held.pop(name) for name in self._keywords}
-        function, *first = (held[str(i)] for i in range(len(held)))
-        return function(*first, *args, **{**named, **kwargs})
-
-
-def _registered(function: Any, model: torch.nn.Module) -> Any:
-    """Wrap a `functools.partial` in a module, because torch finds no parameters in a partial."""
-    return _Partial(function, model) if isinstance(function, partial) else function
 
 
 def _refuse_means(value: Tensor) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ..._display import described_briefly
 from ..._errors import real_number
 from . import _moments_rules as rules
 from ._arguments import check_real
@@ -84,8 +85,9 @@ class Moments:
         yield self.variance
 
     def __repr__(self) -> str:
-        """Show the mean and the variance."""
-        return f"Moments(mean={self.mean}, variance={self.variance})"
+        """Show the dtypes and shapes of the mean and the variance."""
+        mean, variance = map(described_briefly, self)
+        return f"Moments(mean={mean}, variance={variance})"
 
     def _like(self, mean: Tensor, variance: Tensor | None) -> Moments:
         """Return new moments with the same steepness, without checks."""

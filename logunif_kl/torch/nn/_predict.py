@@ -113,7 +113,8 @@ def predict(
         Draws all noise; the states of other generators are restored. By default the global
         generators and the layers' own generators draw, so `torch.manual_seed` determines the noise.
     progress : bool
-        Show a progress bar on standard error. This needs the package rich.
+        Show a progress bar on standard error, if it is a terminal and the call takes longer than
+        two seconds. This needs the package rich.
 
     Returns
     -------

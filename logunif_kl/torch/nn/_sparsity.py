@@ -125,10 +125,10 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     >>> layer = nn.VariationalLinear(3, 1, initial=0.0)
     >>> layer.weight.data = torch.tensor([[1.0, 0.1, 0.0]])
     >>> print(nn.sparsity(torch.nn.Sequential(layer, torch.nn.ReLU(), torch.nn.Linear(1, 2))))
-    layer  weights  kept  pruned
-    0      3        1     66.67 %
-    2      2        2     0.00 %
-    all    5        3     40.00 %, 1.7 times fewer
+    layer  weights  kept   pruned  compression
+    0            3     1  66.67 %          3.0
+    2            2     2   0.00 %          1.0
+    all          5     3  40.00 %          1.7
     """
     threshold = check_threshold(threshold)
     found: dict[str, Sparsity] = {}
@@ -165,7 +165,8 @@ def threshold_curve(
     thresholds : sequence of float, optional
         Thresholds on log alpha; by default from -4 to 8 in steps of 0.5.
     progress : bool
-        Show a progress bar on standard error. This needs the package rich.
+        Show a progress bar on standard error, if it is a terminal and the call takes longer than
+        two seconds. This needs the package rich.
 
     Returns
     -------

@@ -209,7 +209,7 @@ def test_a_generator_of_another_device():
 
 def test_a_fit_is_shown_in_short():
     shown = repr(layer(penalty=lk.fit_polynomial(3)))
-    assert "penalty=Fit(" in shown
+    assert "penalty=<Fit: polynomial of degree 3, minimax of the val" in shown
     assert len(shown) < 250
 
 

@@ -127,8 +127,11 @@ class TestSparsity:
         found = nn.Sparsity(3, 12)
         assert (found.pruned, found.compression) == (0.75, 4.0)
         assert nn.Sparsity(0, 12).compression == math.inf
-        last = str(nn.Sparsity.of({"a": found})).split("\n")[-1]
-        assert last == "all    12       3     75.00 %, 4.0 times fewer"
+        assert str(nn.Sparsity.of({"a": found})).split("\n") == [
+            "layer  weights  kept   pruned  compression",
+            "a           12     3  75.00 %          4.0",
+            "all         12     3  75.00 %          4.0",
+        ]
         assert (nn.Sparsity(0, 0).pruned, nn.Sparsity(0, 0).compression) == (0.0, 1.0)
 
 
@@ -365,15 +368,26 @@ class TestThresholdCurve:
     def test_the_plot(self, tmp_path):
         pytest.importorskip("matplotlib")
         curve = nn.threshold_curve(network(), lambda m: 1.0, [0.0, 3.0])
-        figure = curve.plot(tmp_path / "a.png", loss="error in %", chosen=3.0)
+        axes = curve.plot(tmp_path / "a.png", loss="error in %", chosen=3.0)
         assert (tmp_path / "a.png").stat().st_size > 0
-        axes, counts = figure.axes
         assert axes.get_ylabel() == "error in %"
-        assert counts.get_yscale() == "log"
         assert len(axes.lines) == 2
+        counts = axes.figure.axes[1]
+        assert counts.get_yscale() == "log"
+        assert not any("10^" in label.get_text() for label in counts.get_yticklabels())
 
-        figure = nn.threshold_curve(network(), lambda m: 1.0, [-math.inf]).plot()
-        assert figure.axes[1].get_yscale() == "linear"  # where nothing is kept
+        curve = nn.threshold_curve(network(), lambda m: 1.0, [-math.inf])
+        axes = curve.plot(tmp_path / "a.png")
+        assert axes.figure.axes[1].get_yscale() == "linear"  # where nothing is kept
+
+    def test_the_axes_of_the_plot(self, pyplot, tmp_path):
+        curve = nn.threshold_curve(network(), lambda m: 1.0, [0.0, 3.0])
+        assert curve.plot() is pyplot.gcf().axes[0]
+        pyplot.savefig(tmp_path / "a.png")
+        assert pyplot.imread(tmp_path / "a.png").std() > 0.05
+        _, given = pyplot.subplots()
+        assert curve.plot(ax=given) is given
+        assert len(given.lines) == 1
 
     def test_thresholds_may_be_a_tensor(self):
         curve = nn.threshold_curve(network(), lambda m: 1.0, torch.tensor([3.0, 0.0]))
@@ -445,8 +459,10 @@ def test_means_under_a_mask_are_set_to_zero():
         nn.zero_means(normed)
 
 
-def test_the_progress_of_a_curve(capsys):
+def test_the_progress_of_a_curve(terminal):
     layer = nn.VariationalLinear(3, 1)
+    shown = terminal()
     plain = nn.threshold_curve(layer, lambda _: 1.0, [0.0, 3.0])
+    assert shown.getvalue() == ""
     assert nn.threshold_curve(layer, lambda _: 1.0, [0.0, 3.0], progress=True) == plain
-    assert not capsys.readouterr().out
+    assert "thresholds" in shown.getvalue()

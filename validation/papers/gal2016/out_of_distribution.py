@@ -112,6 +112,7 @@ def draw(record: Record) -> Any:
                 place.step(middle, counts / counts.sum(), where="mid", lw=1, label=label)
             place.set_title(f"AUROC {area:.3f}", fontsize="small")
             place.set_yscale("symlog", linthresh=1e-2)
+            place.yaxis.set_major_formatter("{x:g}")
             place.set_ylim(0.0, 1.2)
         line[0].set_ylabel(textwrap.fill(other["title"], 24), fontsize="x-small")
     for place, title in zip(axes[-1], titles.values(), strict=True):

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from logunif_kl._atomic_io import plain_log_scale
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import Cell, columns, measured, number, rounded, with_error, yes
@@ -187,7 +188,8 @@ def draw(record: Record) -> Any:
             errors.plot(epochs, [p["test_error"] for p in row["curve"]], label=label, **style)
             shares.plot(epochs, [p["pruned_percent"] for p in row["curve"]], **style)
             counts.step(centres, [max(n, 0.5) for n in row["histogram"]], where="mid", **style)
-    errors.set(yscale="log", xlabel="epoch", ylabel="test error in %")
+    plain_log_scale(errors)
+    errors.set(xlabel="epoch", ylabel="test error in %")
     errors.legend(fontsize="small")
     shares.set(xlabel="epoch", ylabel="weights with log α > 3, in %")
     counts.set(yscale="log", xlabel="log α at the end", ylabel="weights")

@@ -11,6 +11,7 @@ import statistics
 from functools import partial
 from typing import Any, NamedTuple
 
+from logunif_kl._atomic_io import plain_log_scale
 from validation.experiment import Dataset, Experiment, Record, subplots
 from validation.markdown import columns, listed, measured, rounded
 from validation.summary import grouped, mean_and_error, means
@@ -123,10 +124,12 @@ def draw(record: Record) -> Any:
         for key, axes in series.items():
             epochs = range(1, len(row[key]) + 1)
             axes.plot(epochs, row[key], colour, linewidth=1.0, label=label)
-    largest = "log α: the median, in the layer where it is greatest"
-    of_alpha.set(xlabel="epochs", ylabel=largest)
-    of_error.set(xlabel="epochs", ylabel="test error in %", yscale="log")
-    of_error.legend(fontsize="small")
+    of_alpha.set(xlabel="epochs", ylabel="median log α, greatest of all layers")
+    plain_log_scale(of_error)
+    of_error.set(xlabel="epochs", ylabel="test error in %")
+    # Inside the axes it would hide curves.
+    labels = of_error.get_legend_handles_labels()
+    figure.legend(*labels, loc="outside lower center", ncols=3, fontsize="small")
     return figure
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from logunif_kl._atomic_io import plain_log_scale
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import columns, listed, measured, number, rounded, table, yes
@@ -229,7 +230,8 @@ def draw(record: Record) -> Any:
     of_error.set_ylabel("test error of the pruned network in %")
     of_kept.set_ylabel("weights that are kept")
     for axes in (of_error, of_kept):
-        axes.set(yscale="log", xlabel="epochs")
+        plain_log_scale(axes)
+        axes.set(xlabel="epochs")
     of_kept.legend(fontsize="small")
     return figure
 

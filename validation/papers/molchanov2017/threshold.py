@@ -7,8 +7,9 @@ import math
 from functools import partial
 from typing import Any
 
+from logunif_kl._atomic_io import plain_log_scale
 from logunif_kl.torch import nn
-from validation.experiment import Dataset, Experiment, Parts, Record
+from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import columns, rounded
 from validation.papers.molchanov2017 import comparison
 from validation.papers.molchanov2017.models import THRESHOLD
@@ -57,8 +58,9 @@ def draw(record: Record) -> Any:
         tuple(row["validation_errors"]),
         tuple(nn.Sparsity(kept, row["weights"]) for kept in row["kept"]),
     )
-    figure = curve.plot(loss="validation error in %", chosen=row["chosen"]["threshold"])
-    figure.axes[0].set_yscale("log")
+    figure, axes = subplots((6.4, 4.0))
+    curve.plot(loss="validation error in %", chosen=row["chosen"]["threshold"], ax=axes)
+    plain_log_scale(axes)
     return figure
 
 

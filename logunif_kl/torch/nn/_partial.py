@@ -1,0 +1,38 @@
+"""Register the parameters of a `functools.partial` with the module that holds it."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+
+class _Partial(torch.nn.Module):
+    """A `functools.partial` whose parameters and modules are registered with this module."""
+
+    def __init__(self, given: partial[Any], model: torch.nn.Module) -> None:
+        super().__init__()
+        self._keywords = [*given.keywords]
+        self._constants: dict[str, Any] = {}
+        first = enumerate((given.func, *given.args))
+        for name, value in [*((str(i), each) for i, each in first), *given.keywords.items()]:
+            value = registered(value, model)
+            if isinstance(value, torch.nn.Parameter):
+                self._parameters[name] = value
+            elif isinstance(value, torch.nn.Module) and model not in value.modules():
+                self._modules[name] = value
+            else:
+                self._constants[name] = value
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        held = {**self._constants, **self._parameters, **self._modules}
+        named = {name: held.pop(name) for name in self._keywords}
+        function, *first = (held[str(i)] for i in range(len(held)))
+        return function(*first, *args, **{**named, **kwargs})
+
+
+def registered(function: Any, model: torch.nn.Module) -> Any:
+    """Wrap a `functools.partial` in a module, because torch finds no parameters in a partial."""
+    return _Partial(function, model) if isinstance(function, partial) else function
