@@ -44,6 +44,7 @@ extensions = [
     "roles",
 ]
 exclude_patterns = ["_build", "papers/_made"]
+templates_path = ["_templates"]
 default_role = "autolink"
 
 # Code cells are executed at every build, and one that fails, fails the build.
