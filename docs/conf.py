@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "_extensions")]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs"), str(ROOT / "docs" / "_extensions")]
 
 # For the kernels that execute the pages.
 os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -45,6 +45,7 @@ extensions = [
     "roles",
 ]
 exclude_patterns = ["_build", "papers/_made"]
+templates_path = ["_templates"]
 default_role = "autolink"
 
 # Code cells are executed at every build, and one that fails, fails the build.

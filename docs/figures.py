@@ -10,6 +10,8 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from functools import partial
+from html import escape
 from typing import Any
 
 import matplotlib as mpl
@@ -34,6 +36,7 @@ STYLE = {
     "axes.labelcolor": INK,
     "axes.titlecolor": INK,
     "axes.titlesize": "medium",
+    "axes.formatter.min_exponent": 3,
     "xtick.color": INK,
     "ytick.color": INK,
     "text.color": INK,
@@ -46,23 +49,40 @@ STYLE = {
 }
 
 
+NARROW = 3.7
+"""Inches: at this width a figure has the letters of the page's text on a phone."""
+
+
+def as_svg(name: str, draw: Callable[[], Figure], text: str) -> str:
+    """Draw a figure as a part of a page, with a description."""
+    with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
+        out = io.StringIO()
+        draw().savefig(out, format="svg", transparent=True, metadata={"Date": None})
+    svg = out.getvalue()
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor").replace("#000000", "currentColor")
+    svg = re.sub(r"(\.\d\d)\d+", r"\1", svg)
+    svg = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", svg, count=1)
+    return re.sub(r'width="[\d.]+pt"', f'role="img" aria-label="{escape(text)}"', svg, count=1)
+
+
 def drawn(
-    text: str, size: tuple[float, float] = (7.2, 3.6)
+    text: str, size: tuple[float, float] = (7.2, 3.6), narrow: float = 2.8
 ) -> Callable[[Callable[[Figure], None]], Callable[[], HTML]]:
-    """Make a function that draws into a figure return the figure for a page, with a description."""
+    """Make a function that draws into a figure return it for a page, with a description.
+
+    A page has the figure twice: of this size, and of a height in inches for a phone.
+    """
+
+    sizes = {"wide": size, "narrow": (NARROW, narrow)}
 
     def decorate(draw: Callable[[Figure], None]) -> Callable[[], HTML]:
         def show() -> HTML:
-            with mpl.rc_context({**STYLE, "svg.hashsalt": draw.__name__}):
-                figure = Figure(figsize=size, layout="constrained")
-                draw(figure)
-                out = io.StringIO()
-                figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
-            svg = out.getvalue().replace(INK, "currentColor")
-            svg = svg[svg.index("<svg") :]
-            svg = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", svg, count=1)
-            svg = re.sub(r'width="[\d.]+pt"', f'role="img" aria-label="{text}"', svg, count=1)
-            return HTML(f'<figure class="drawn" tabindex="0">{svg}</figure>')
+            parts = (
+                f'<div class="{name}">'
+                f"{as_svg(f'{draw.__name__} {name}', partial(_figure, draw, inches), text)}</div>"
+                for name, inches in sizes.items()
+            )
+            return HTML(f'<figure class="drawn">{"".join(parts)}</figure>')
 
         show.__name__ = draw.__name__
         show.__doc__ = draw.__doc__
@@ -71,11 +91,22 @@ def drawn(
     return decorate
 
 
-@drawn("-KL and its gradient against log alpha")
+def _figure(draw: Callable[[Figure], None], inches: tuple[float, float]) -> Figure:
+    figure = Figure(figsize=inches, layout="constrained")
+    draw(figure)
+    return figure
+
+
+def two(figure: Figure) -> Any:
+    """Return two axes, side by side or, on a phone, one above the other."""
+    return figure.subplots(*((2, 1) if figure.get_figwidth() == NARROW else (1, 2)))
+
+
+@drawn("-KL and its gradient against log alpha", narrow=5.0)
 def value_and_gradient(figure: Figure) -> None:
     """Draw -KL, and its gradient, against log alpha."""
     x = np.linspace(-8.0, 8.0, 801)
-    left, right = figure.subplots(1, 2)
+    left, right = two(figure)
     left.plot(x, lk.neg_kl(x))
     left.set(xlabel="log α", title="−KL, zero at α = ∞")
     right.plot(x, lk.neg_kl_grad(x), color=COLOURS[1])
@@ -94,19 +125,19 @@ def constants(figure: Figure) -> None:
     ):
         axes.plot(x, lk.neg_kl(x, **constant), label=label)
     axes.axhline(0.0, color=INK, linewidth=0.6)
-    axes.set(xlabel="log α", title="−KL: the constant shifts the curve, and changes no gradient")
+    axes.set(xlabel="log α", title="−KL under three constants")
     axes.legend()
 
 
-@drawn("The remainder of the gap and the sigmoid that approximates it")
+@drawn("The remainder of the gap and the sigmoid that approximates it", narrow=5.0)
 def remainder(figure: Figure) -> None:
     """Draw what Molchanov's sigmoid approximates."""
     x = np.linspace(-8.0, 8.0, 801)
     exact = -lk.neg_kl(x) - 0.5 * np.logaddexp(0.0, -x)
     sigmoid = -lk.methods.molchanov(x) - 0.5 * np.logaddexp(0.0, -x)
-    left, right = figure.subplots(1, 2)
-    left.plot(x, exact, label="exact")
-    left.plot(x, sigmoid, "--", label="sigmoid")
+    left, right = two(figure)
+    left.plot(x, exact, label="R, exact")
+    left.plot(x, sigmoid, "--", label="Molchanov's sigmoid")
     left.set(xlabel="log α", title="the remainder")
     left.legend(loc="upper right")
     right.plot(x, sigmoid - exact, color=COLOURS[1])
@@ -114,12 +145,12 @@ def remainder(figure: Figure) -> None:
     right.set(xlabel="log α", title="sigmoid − exact")
 
 
-@drawn("Errors of value and gradient of the published approximations against log alpha")
+@drawn("Errors of value and gradient of the published approximations against log alpha", narrow=5.4)
 def errors_of_methods(figure: Figure) -> None:
     """Draw the errors of value and gradient of the closed forms."""
     x = np.linspace(-10.0, 10.0, 2001)
     exact, slope = lk.neg_kl(x), lk.neg_kl_grad(x)
-    left, right = figure.subplots(1, 2)
+    left, right = two(figure)
     for method in METHODS.values():
         if method.kind != "closed form":
             continue
@@ -142,6 +173,21 @@ def kingma_figure_2(figure: Figure) -> None:
     axes.plot(x, lk.methods.lower_bound(x, zero_at=1.0), ":", label="lower bound")
     axes.set(xlabel="log α", title="−KL, pinned to zero at α = 1")
     axes.legend()
+
+
+@drawn("How many times as fast the exact form is, at a million elements", size=(7.2, 2.6))
+def speed(figure: Figure) -> None:
+    """Draw the ratios of the README's table at a million elements."""
+    from computed import times_as_fast
+
+    found = {f"{what}\nagainst {other}": ratio for (what, other), ratio in times_as_fast().items()}
+    axes = figure.subplots()
+    bars = axes.barh([name.replace("`", "") for name in found], list(found.values()))
+    axes.bar_label(bars, fmt="%.1f", padding=3)
+    axes.axvline(1.0, color=INK, linewidth=0.8)
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", labelsize="small")
+    axes.set(xlabel="times as fast", xlim=(0.0, 1.1 * max(found.values())))
 
 
 def _ulp(values: Any, truth: list[Any]) -> Any:

@@ -300,8 +300,8 @@ class Experiment:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         self.draw(made).savefig(path, dpi=150)
 
-    def text(self, made: Record | None, figure: str | None = None) -> str:
-        """Write the part of the page: the content of the record, and the name of its figure."""
+    def text(self, made: Record | None, picture: str = "") -> str:
+        """Write the part of the page: what it is about, the picture, and the record's tables."""
         body = (
             "There is no record yet, because the run has not ended."
             if made is None
@@ -309,8 +309,7 @@ class Experiment:
         )
         for old in (made or {}).get("replaced_probes", ()):
             body += f"\n\nThe probe of this record was replaced: {old['because']}"
-        picture = f"\n\n![{self.title}]({figure})" if figure else ""
-        return f"## {self.title}\n\n{self.about}\n\n{body}{picture}\n"
+        return "\n\n".join(filter(None, (f"## {self.title}", self.about, picture, body))) + "\n"
 
 
 def subplots(

@@ -7,6 +7,7 @@ from typing import Any
 from validation.output import Record
 
 Cell = str | Callable[[Any], str]
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -63,7 +64,11 @@ def number(value: object, digits: int = 3) -> str:
         return "–"
     text = f"{float(str(value)):.{digits}g}"
     mantissa, e, exponent = text.partition("e")
-    return f"{mantissa}·10^{int(exponent)}" if e else mantissa
+    if not e:
+        return mantissa
+    if 0 <= int(exponent) < 6:
+        return f"{float(text):,.0f}"
+    return f"{mantissa}·10{str(int(exponent)).translate(RAISED)}"
 
 
 def with_error(mean: Any, standard_error: Any, decimals: int = 2, factor: float = 1.0) -> str:

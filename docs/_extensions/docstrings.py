@@ -7,6 +7,8 @@ import re
 from enum import Enum
 from typing import Any
 
+import numpy as np
+import sphinx.util.inspect
 from sphinx.application import Sphinx
 
 LITERAL = re.compile(r"(``.+?``)")
@@ -36,13 +38,11 @@ def prepare(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: li
 
 
 def _make_rubrics(lines: list[str]) -> None:
-    cited = any("]_" in line for line in lines)
     for i in range(len(lines) - 1):
         if lines[i] and re.fullmatch("-+", lines[i + 1]) and len(lines[i]) == len(lines[i + 1]):
             lines[i], lines[i + 1] = f".. rubric:: {lines[i]}", ""
     for i, line in enumerate(lines):
-        if not cited:
-            lines[i] = re.sub(r"^\.\. \[(\d+)\] ", r"\1. ", line)
+        lines[i] = re.sub(r"^\.\. \[(\d+)\] ", r"\1. ", line)
 
 
 def show_defaults(app: Sphinx, obj: Any, bound_method: bool) -> None:
@@ -61,9 +61,20 @@ def show_defaults(app: Sphinx, obj: Any, bound_method: bool) -> None:
         obj.__signature__ = signature.replace(parameters=parameters)
 
 
+def hide(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, _: str
+) -> tuple[str, str] | None:
+    """Hide the signature of a base class, which only its subclasses can make."""
+    return ("", "") if what == "class" and signature == "(*args, **kwargs)" else None
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Prepare each docstring before numpydoc reads it, and what that adds, those of properties."""
     app.connect("autodoc-process-docstring", prepare, priority=400)
     app.connect("autodoc-process-docstring", prepare, priority=600)
     app.connect("autodoc-before-process-signature", show_defaults)
+    app.connect("autodoc-process-signature", hide)
+    # autosummary takes a ufunc for data.
+    is_routine = sphinx.util.inspect.isroutine
+    sphinx.util.inspect.isroutine = lambda obj: is_routine(obj) or isinstance(obj, np.ufunc)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -77,9 +77,10 @@ def markup() -> str:
         for name, title in METHODS.items()
     )
     pictures = "".join(
-        '<figure tabindex="0">'
-        f'<svg data-part="{part}" role="img" aria-label="{escape(text)}"></svg>'
-        f"<figcaption>{escape(text)}</figcaption></figure>"
+        f'<figure><svg data-part="{part}" role="img" aria-label="{escape(text)}"></svg>'
+        f"<figcaption>{escape(text)}<br>"
+        f'<output data-part="{part}-hover">point at the curves for their values</output>'
+        "</figcaption></figure>"
         for part, text in (
             ("values", "−KL against log α"),
             ("slopes", "the gradient of −KL in log α"),
@@ -95,12 +96,14 @@ def markup() -> str:
 gradient <output data-part="slope-exact"></output>,
 second derivative <output data-part="bend-exact"></output>.</p>
 <p>{slider("low", "from log α =", -6.0, -12.0, 12.0)}
-{slider("high", "to", 6.0, -12.0, 12.0)} {checks}</p>
+{slider("high", "to", 6.0, -12.0, 12.0)}</p>
+<p><span class="exact">exact</span> {checks}</p>
 <p role="status" data-part="message"></p>
 <div class="pst-scrollable-table-container" tabindex="0"><table class="table numbers"><thead><tr>
 <th scope="col">approximation</th><th scope="col">−KL</th>
 <th scope="col">error</th><th scope="col">gradient</th><th scope="col">relative error</th>
 </tr></thead><tbody>{rows}</tbody></table></div>
+<p>A dash: double precision does not hold the number.</p>
 {pictures}
 </div>
 <script type="module" src="../_static/explore.js"></script>"""

@@ -1,14 +1,16 @@
 """The pages of the papers' experiments, written from the committed records before pages are read.
 
-``papers/_made/PAPER.md`` is included by ``papers/PAPER.md``. The pictures are drawn from the same
-records.
+``papers/_made/PAPER.md`` is included by ``papers/PAPER.md``. It contains the pictures, which are
+drawn from the same records.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+from figures import as_svg
 from sphinx.application import Sphinx
 
 from validation.experiment import PAPERS, Experiment, experiments
@@ -36,11 +38,12 @@ def write(app: Sphinx) -> None:
         rows = []
         for experiment in experiments().values():
             if experiment.paper == paper:
-                record, figure = experiment.read(), None
+                record, picture = experiment.read(), ""
                 if record is not None and experiment.draw is not None:
-                    figure = f"{paper}_{experiment.name}.png"
-                    experiment.save_figure(folder / figure, record)
-                parts.append(experiment.text(record, figure and f"_made/{figure}"))
+                    draw = partial(experiment.draw, record)
+                    svg = as_svg(experiment.module, draw, experiment.title)
+                    picture = f'```{{raw}} html\n<figure class="drawn">{svg}</figure>\n```'
+                parts.append(experiment.text(record, picture))
                 rows.append(how(experiment, record))
         head = ["experiment", "command", "seeds", "computing time", "processor", "day, commit"]
         parts.append(f"## How they were run\n\n{table(head, rows)}\n")

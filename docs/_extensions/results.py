@@ -39,20 +39,35 @@ class Results(SphinxDirective):
 
 
 def mark(app: Sphinx, doctree: nodes.document) -> None:
-    """Mark the tables whose cells are numbers, which a page does not fold."""
+    """Mark the tables whose cells are numbers, and these cells, which a page does not fold."""
     for table in doctree.findall(nodes.table):
-        cells = [
-            entry.astext()
-            for body in table.findall(nodes.tbody)
-            for entry in body.findall(nodes.entry)
-        ]
-        short = [text for text in cells if len(text) <= 32 and any(map(str.isdigit, text))]
-        if 2 * len(short) > len(cells):
+        rows = [row.children for body in table.findall(nodes.tbody) for row in body]
+        numbers = [cell for row in rows for cell in row[1:] if _is_number(cell.astext())]
+        if 2 * len(numbers) > sum(len(row) - 1 for row in rows):
             table["classes"].append("numbers")
+            for cell in numbers:
+                cell["classes"].append("number")
+
+
+VERDICTS = {"holds": "holds", "yes": "holds", "fails": "fails", "no": "fails", "not decided": ""}
+
+
+def colour(app: Sphinx, doctree: nodes.document) -> None:
+    """Give each verdict on a paper its colour."""
+    if app.env.docname.startswith("papers/"):
+        for cell in doctree.findall(nodes.entry):
+            word = cell.astext()
+            if word in VERDICTS:
+                cell.children = [nodes.inline("", word, classes=["verdict", VERDICTS[word]])]
+
+
+def _is_number(text: str) -> bool:
+    return len(text) <= 32 and any(map(str.isdigit, text))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Enter the directive."""
     app.add_directive("results", Results)
     app.connect("doctree-read", mark)
+    app.connect("doctree-read", colour)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import scipy.stats  # noqa: F401  # which would ask the stand-ins for their classes
-from sphinx.ext.autodoc.mock import MockFinder
+from sphinx.ext.autodoc.mock import MockFinder, _MockObject, undecorate
 
 from validation.experiment import names as names_of_experiments
 
@@ -60,6 +60,7 @@ def import_rooms() -> None:
             _make_registries_real()
         for room in (*ROOMS, *(f"validation.papers.{name}" for name in names_of_experiments())):
             import_module(room)
+        _make_signatures_real()
     finally:
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name.partition(".")[0] in names]:
@@ -71,6 +72,15 @@ def _allow_unions(names: list[str]) -> None:
     for name in names[:1]:
         stand_in = type(import_module(name).Anything)
         stand_in.__mro__[-2].__or__ = lambda self, other: Any
+
+
+def _make_signatures_real() -> None:
+    # autodoc would show that of the stand-in for each class that inherits from one.
+    del _MockObject.__new__
+    # Nor has a function a signature that a stand-in decorates, such as torch.no_grad.
+    for module in [sys.modules[name] for name in sys.modules if name.startswith("logunif_kl.")]:
+        for name, value in list(vars(module).items()):
+            setattr(module, name, undecorate(value))
 
 
 def _make_functions_real() -> None:

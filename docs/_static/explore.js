@@ -100,7 +100,7 @@ export function approximations(constants) {
 }
 
 const SVG = "http://www.w3.org/2000/svg";
-const SIZE = { width: 640, height: 260, left: 56, right: 12, top: 12, bottom: 34 };
+const SIZE = { height: 260, left: 48, right: 12, top: 12, bottom: 34 };
 
 function element(name, attributes, parent) {
   const made = document.createElementNS(SVG, name);
@@ -118,23 +118,25 @@ function ticks(low, high, about) {
   return found;
 }
 
-// Draw curves into an svg element; `curves` is a list of {points: [[x, y], ...], name}.
-function draw(svg, curves, low, high, at) {
+// Draw curves into an svg element; `curves` is a list of {points: [[x, y], ...], name}. `hover` has
+// their values where the pointer is.
+function draw(svg, hover, curves, low, high, at) {
+  const width = Math.min(svg.clientWidth, 640); // on a phone letters keep their size
   svg.replaceChildren();
-  svg.setAttribute("viewBox", `0 0 ${SIZE.width} ${SIZE.height}`);
+  svg.setAttribute("viewBox", `0 0 ${width} ${SIZE.height}`);
   const finite = curves.flatMap((curve) => curve.points.map((p) => p[1])).filter(Number.isFinite);
   let least = Math.min(...finite);
   let most = Math.max(...finite);
   if (!(most > least)) [least, most] = [least - 1, most + 1];
-  const px = (x) => SIZE.left + ((x - low) / (high - low)) * (SIZE.width - SIZE.left - SIZE.right);
+  const px = (x) => SIZE.left + ((x - low) / (high - low)) * (width - SIZE.left - SIZE.right);
   const py = (y) =>
     SIZE.height - SIZE.bottom - ((y - least) / (most - least)) * (SIZE.height - SIZE.top - SIZE.bottom);
-  for (const x of ticks(low, high, 8)) {
+  for (const x of ticks(low, high, width / 80)) {
     const label = element("text", { x: px(x), y: SIZE.height - 12, "text-anchor": "middle" }, svg);
     label.textContent = Number(x.toPrecision(6));
   }
   for (const y of ticks(least, most, 5)) {
-    element("line", { class: "grid", x1: SIZE.left, x2: SIZE.width - SIZE.right, y1: py(y), y2: py(y) }, svg);
+    element("line", { class: "grid", x1: SIZE.left, x2: width - SIZE.right, y1: py(y), y2: py(y) }, svg);
     const label = element("text", { x: SIZE.left - 6, y: py(y) + 4, "text-anchor": "end" }, svg);
     label.textContent = Number(y.toPrecision(3));
   }
@@ -147,7 +149,26 @@ function draw(svg, curves, low, high, at) {
     }
     element("path", { class: `curve ${name}`, d: path }, svg);
   }
-  element("line", { class: "at", x1: px(at), x2: px(at), y1: SIZE.top, y2: SIZE.height - SIZE.bottom }, svg);
+  const line = { y1: SIZE.top, y2: SIZE.height - SIZE.bottom };
+  element("line", { class: "at", x1: px(at), x2: px(at), ...line }, svg);
+  const pointed = element("line", { class: "pointed", visibility: "hidden", ...line }, svg);
+  svg.onpointermove = (event) => {
+    const across = new DOMPoint(event.clientX, 0).matrixTransform(svg.getScreenCTM().inverse()).x;
+    const share = (across - SIZE.left) / (width - SIZE.left - SIZE.right);
+    const i = Math.round(Math.min(1, Math.max(0, share)) * (curves[0].points.length - 1));
+    const x = curves[0].points[i][0];
+    for (const end of ["x1", "x2"]) pointed.setAttribute(end, px(x));
+    pointed.setAttribute("visibility", "visible");
+    const values = curves.map(({ name, points }) => `${TITLES[name]} ${shown(points[i][1], (y) => y.toPrecision(4))}`);
+    hover.textContent = `at log α = ${x.toFixed(2)}: ${values.join(", ")}`;
+  };
+}
+
+const TITLES = { exact: "exact", kingma: "cubic", molchanov: "sigmoid", lower_bound: "bound" };
+
+// A number, or a dash where double precision or the picture has none.
+function shown(value, format) {
+  return Number.isFinite(value) ? format(value) : "–";
 }
 
 function start(root) {
@@ -170,19 +191,22 @@ function start(root) {
     if (!(low < high)) return;
     const value = negKl(data.tables, x);
     const slope = negKlGrad(data.tables, x);
-    find("alpha").textContent = Math.exp(x).toPrecision(6);
+    const alpha = Math.exp(x);
+    find("alpha").textContent = alpha > 0 && alpha < Infinity ? alpha.toPrecision(6) : `exp(${x})`;
     find("value-exact").textContent = value.toPrecision(17);
     find("slope-exact").textContent = slope.toPrecision(17);
     find("bend-exact").textContent = negKlHess(data.tables, x).toPrecision(17);
     for (const [name, method] of Object.entries(methods)) {
-      find(`value-${name}`).textContent = method.value(x).toPrecision(7);
-      find(`error-${name}`).textContent = (method.value(x) - value).toExponential(2);
-      find(`slope-${name}`).textContent = method.slope(x).toPrecision(7);
-      find(`slope-error-${name}`).textContent = `${(100 * (method.slope(x) / slope - 1)).toPrecision(3)} %`;
+      const put = (part, y, format) => (find(`${part}-${name}`).textContent = shown(y, format));
+      put("value", method.value(x), (y) => y.toPrecision(7));
+      put("error", method.value(x) - value, (y) => y.toExponential(2));
+      put("slope", method.slope(x), (y) => y.toPrecision(7));
+      put("slope-error", 100 * (method.slope(x) / slope - 1), (y) => `${y.toPrecision(3)} %`);
     }
     const exact = (f) => (xs) => ({ name: "exact", points: xs.map((t) => [t, f(data.tables, t)]) });
     draw(
       find("values"),
+      find("values-hover"),
       curves((xs, shown) => [
         exact(negKl)(xs),
         ...shown.map((name) => ({ name, points: xs.map((t) => [t, clipped(methods[name].value(t))]) })),
@@ -193,6 +217,7 @@ function start(root) {
     );
     draw(
       find("slopes"),
+      find("slopes-hover"),
       curves((xs, shown) => [
         exact(negKlGrad)(xs),
         ...shown.map((name) => ({ name, points: xs.map((t) => [t, clippedSlope(methods[name].slope(t))]) })),
@@ -203,6 +228,7 @@ function start(root) {
     );
     draw(
       find("errors"),
+      find("errors-hover"),
       curves((xs, shown) =>
         shown.length
           ? shown.map((name) => ({
@@ -231,7 +257,7 @@ function start(root) {
   for (const input of root.querySelectorAll("input")) {
     if (!input.dataset.part.startsWith("log-alpha")) input.addEventListener("input", update);
   }
-  update();
+  new ResizeObserver(update).observe(find("values"));
 }
 
 if (typeof document !== "undefined") {

@@ -14,10 +14,11 @@ from ._new_style import is_new_style
 
 
 def dropout_posterior(noise: Any, theta: float) -> Any:
-    """Make the distribution of w = theta eps, eps ~ `noise`: a dropout posterior ([1]_, Eq. 39).
+    """Make the distribution of w = theta eps, eps ~ `noise`: a dropout posterior.
 
-    -KL of such a posterior to the log-uniform prior does not depend on theta ([1]_, Eq. 42):
-    H(theta eps) = H(eps) + log|theta| and E log|theta eps| = E log|eps| + log|theta|.
+    This is [1]_, Eq. 39. -KL of such a posterior to the log-uniform prior does not depend on theta
+    ([1]_, Eq. 42): H(theta eps) = H(eps) + log|theta| and E log|theta eps| = E log|eps| +
+    log|theta|.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 """Contents of the built site, in the folder ``LOGUNIF_KL_SITE``."""
 
+import ast
 import html
 import importlib
 import json
@@ -50,9 +51,49 @@ def test_every_claim_is_there_with_its_verdict():
         assert words(claim["claim"]) + claim["verdict"] in text, claim["name"]
 
 
+ENTRY = re.compile(r'<dt class="sig[^"]*" id="([\w.]+)">(.*?)</dt>', re.DOTALL)
+PARAMETER = re.compile(r'<em class="sig-param">(.*?)</em>', re.DOTALL)
+
+
+def parameters(signature):
+    """The parameters in a signature of ``tests/golden/public.txt``, as the reference shows them."""
+    (function,) = ast.parse(f"def f{signature.replace('<factory>', '0')}: 0").body
+    of = function.args
+    plain = [a.arg for a in of.posonlyargs] + ["/"] * bool(of.posonlyargs)
+    plain += [a.arg for a in of.args if a.arg not in ("self", "cls")]
+    star = [f"*{of.vararg.arg}"] if of.vararg else ["*"] * bool(of.kwonlyargs)
+    named = [a.arg for a in of.kwonlyargs]
+    return [*plain, *star, *named, *([f"**{of.kwarg.arg}"] if of.kwarg else [])]
+
+
+def test_signatures_are_those_with_the_frameworks():
+    """That is, the stand-ins of the frameworks do not show in the reference."""
+    shown = {}
+    for path in SITE.glob("api/**/*.html"):
+        for name, signature in ENTRY.findall(path.read_text(encoding="utf-8")):
+            shown[name] = [words(p).partition("=")[0] for p in PARAMETER.findall(signature)]
+    public = (ROOT / "tests/golden/public.txt").read_text(encoding="utf-8")
+    there = {
+        name: parameters(s) for name, s in re.findall(r"^([\w.]+)(\(.*)$", public, re.MULTILINE)
+    }
+    compared = [name for name in there if name in shown and not name.endswith(".cls_to_become")]
+    assert len(compared) > 270
+    for name in compared:
+        # A base class, which only its subclasses can make, has no signature.
+        expected = [] if there[name] == ["*args", "**kwargs"] else there[name]
+        assert shown[name] == expected, name
+    assert not any("*args" in names for names in shown.values())
+
+
+def test_no_mangled_reference():
+    """References of docstrings are [1], not [R8db564d66a23-1]."""
+    for path in SITE.glob("api/**/*.html"):
+        assert "[R" not in words(path.read_text(encoding="utf-8")), path
+
+
 def test_docstrings_lead_to_their_source():
-    text = source("api/functions.html")
-    assert re.search(r'href="\.\./_modules/logunif_kl/_api\.html#neg_kl"', text)
+    text = source("api/generated/logunif_kl.neg_kl.html")
+    assert re.search(r'href="\.\./\.\./_modules/logunif_kl/_api\.html#neg_kl"', text)
     assert "defneg_kl(" in words(source("_modules/logunif_kl/_api.html"))
 
 

@@ -2,7 +2,7 @@
 
     python -m validation.benchmarks NAME [options] [--json FILE]
 
-The tables are those of the site, with their targets.
+The tables are those of the site.
 """
 
 import argparse

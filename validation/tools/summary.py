@@ -52,30 +52,35 @@ def accuracy(*reports: Record) -> str:
     return table(["worst error in ulp", first, f"{first}, proved", *others], cells)
 
 
-def bench(functions: Record, *of_training: Record) -> str:
+def times_as_fast(
+    functions: Record, *of_training: Record
+) -> dict[tuple[str, str], tuple[Record, dict[int, float]]]:
+    """Return how many times as fast ours is, by what and as what, with the record and by size."""
     ratios = {row["what"]: row["median"] for row in functions["ratios"]}
-    rows = [
-        [
-            *names,
-            processor(functions),
-            *(f"{ratios[what]:.1f}" if size == functions["size"] else "" for size in _SIZES),
-        ]
+    found = {
+        names: (functions, {functions["size"]: ratios[what]})
         for names, what in _OF_FUNCTIONS.items()
-    ]
+    }
     suites = {
-        suite["framework"]: (suite, processor(report))
-        for report in of_training
-        for suite in report["suites"]
+        suite["framework"]: (suite, report) for report in of_training for suite in report["suites"]
     }
     for (framework, name), (what, inverse) in _OF_TRAINING.items():
-        suite, where = suites[framework]
+        suite, report = suites[framework]
         medians = {
             sized["size"]: ratio["median"]
             for sized in suite["sizes"]
             for ratio in sized["ratios"]
             if ratio["what"] == f"{what}, forward+backward"
         }
-        times = (medians[size] for size in _SIZES)
-        rows.append([name, _PEERS, where, *(f"{1 / t if inverse else t:.1f}" for t in times)])
+        times = {size: 1 / medians[size] if inverse else medians[size] for size in _SIZES}
+        found[name, _PEERS] = report, times
+    return found
+
+
+def bench(functions: Record, *of_training: Record) -> str:
+    rows = [
+        [*names, processor(report), *(f"{by[s]:.1f}" if s in by else "" for s in _SIZES)]
+        for names, (report, by) in times_as_fast(functions, *of_training).items()
+    ]
     sizes = (f"{size:,} elements" for size in _SIZES)
     return table(["times as fast", "as", "on", *sizes], rows)

@@ -232,8 +232,8 @@ def cuda(results: Record) -> str:
             written = (f"{time:.2f}" for time in times.values())
             rows.append([gpu["gpu"], kernel, str(found["bytes"]), *written, found["bound"]])
     parts = list(results["roofline"][0]["kernels"]["value"]["picoseconds"])
-    header = ["GPU", "kernel", "bytes a weight", *(f"{part}, ps a weight" for part in parts)]
-    return table([*header, "bound by"], rows)
+    header = ["GPU; times in ps a weight", "kernel", "bytes a weight", *parts, "bound by"]
+    return table(header, rows)
 
 
 # On an Intel processor with AVX-512, and on another one.

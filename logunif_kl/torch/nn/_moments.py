@@ -4,11 +4,12 @@ Pass `Moments` to a network instead of a tensor. Layers of this package, and fun
 a rule in `_moments_rules`, return the moments of their outputs. All other functions raise an error.
 """
 
-# mypy: allow-untyped-calls, no-warn-return-any
+# mypy: allow-untyped-calls, no-warn-return-any, disable-error-code="empty-body"
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import wraps
 from typing import Any
 
 import torch
@@ -19,6 +20,18 @@ from . import _moments_rules as rules
 from ._arguments import check_real
 
 Tensor = torch.Tensor
+
+
+def _arranged(method: Any) -> Any:
+    """Make a method of tensors that rearranges elements a method of `Moments`."""
+    function = rules.arranged(method.__name__)
+
+    @wraps(method)
+    def arrange(self: Moments, *args: Any, **kwargs: Any) -> Moments:
+        return function(self, *args, **kwargs)
+
+    arrange.__doc__ = f"Apply `torch.Tensor.{method.__name__}` to the mean and the variance."
+    return arrange
 
 
 class Moments:
@@ -112,6 +125,36 @@ class Moments:
         """Apply the rule of the rectifier: see `moments`."""
         return rules.relu(self)
 
+    @_arranged
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Moments: ...
+
+    @_arranged
+    def reshape(self, *shape: Any) -> Moments: ...
+
+    @_arranged
+    def view(self, *shape: Any) -> Moments: ...
+
+    @_arranged
+    def unflatten(self, dim: int, sizes: Any) -> Moments: ...
+
+    @_arranged
+    def squeeze(self, dim: Any = None) -> Moments: ...
+
+    @_arranged
+    def unsqueeze(self, dim: int) -> Moments: ...
+
+    @_arranged
+    def permute(self, *dims: Any) -> Moments: ...
+
+    @_arranged
+    def transpose(self, dim0: int, dim1: int) -> Moments: ...
+
+    @_arranged
+    def movedim(self, source: Any, destination: Any) -> Moments: ...
+
+    @_arranged
+    def contiguous(self) -> Moments: ...
+
     def __getitem__(self, at: Any) -> Moments:
         """Index the mean and the variance."""
         return rules.arranged("__getitem__")(self, at)
@@ -176,21 +219,6 @@ def _no_rule(what: str) -> TypeError:
         f"moments do not pass through {what}: use linear layers, convolutions, ReLU and pooling, "
         "or draw samples"
     )
-
-
-def _method(name: str) -> Any:
-    function = rules.arranged(name)
-
-    def method(self: Moments, *args: Any, **kwargs: Any) -> Moments:
-        return function(self, *args, **kwargs)
-
-    method.__name__ = name
-    method.__doc__ = f"Apply `torch.Tensor.{name}` to the mean and the variance."
-    return method
-
-
-for _name in rules.ARRANGING:
-    setattr(Moments, _name, _method(_name))
 
 
 def check_tensor(name: str, given: Any, instead: str) -> None:
