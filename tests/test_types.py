@@ -1,33 +1,207 @@
-"""What a type checker knows of the package, as a user's program calls it."""
+"""What type checkers know of the package, as a user's program calls it."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import typing
+from pathlib import Path
 
 import pytest
 
 import logunif_kl as lk
+from tests import golden, public
 
-EVERY = "".join(f"lk.{name}\n" for name in lk.__all__)
+PACKAGE = Path(lk.__file__).parent
+
+# The arguments of each function, of one array "{}" or of two.
+DIVERGENCES = {
+    **dict.fromkeys(("neg_kl", "kl", "neg_kl_complex", "kl_complex"), "{}"),
+    **dict.fromkeys(("neg_kl_vector", "kl_vector"), "{}, 3"),
+    **{f"{sign}kl_{of}normal": "{}, {}" for sign in ("", "neg_") for of in ("", "complex_")},
+}
+DERIVATIVES = {
+    **{f"neg_kl_{of}{order}": "{}" for of in ("", "complex_") for order in ("grad", "hess")},
+    "neg_kl_vector_grad": "{}, 3",
+}
+CONVERSIONS = {
+    f"log_alpha.{way}_{of}": "{}" for way in ("from", "to") for of in ("alpha", "dropout_rate", "u")
+} | dict.fromkeys(("log_alpha.from_normal", "log_alpha.to_log_sigma2"), "{}, {}")
+GAPS = {
+    f"special.{of}{gap}": "{}" for of in ("", "array_api.") for gap in lk.special.array_api.__all__
+}
+
+HEAD = """
+from typing import Any, assert_type
+
+import numpy as np
+from numpy.typing import NDArray
+
+import logunif_kl as lk
+
+x: NDArray[np.float64] = np.linspace(0.1, 0.9, 3)
+"""
+OTHERS = """
+w = lk.posteriors.Density(lambda w: 0.5, (1.0, 3.0))
+assert_type(lk.neg_kl_normal(x, [0.5]), NDArray[Any])
+assert_type(lk.special.kl_gap(x, out=x, where=x > 0.5), NDArray[np.float64])
+assert_type(lk.special.kl_gap.nin, int)
+assert_type(lk.special.neg_kl_normal_and_grad(0.0, 0.0)[0], np.float64)
+assert_type(lk.neg_kl_posterior(w), float)
+assert_type(lk.kl_posterior(w, return_error=True)[1], float)
+assert_type(lk.show_config("dict"), dict[str, Any])
+assert_type(lk.fit_polynomial(1), lk.fitting.Fit)
+assert_type(lk.fit_sigmoid(1), lk.fitting.Fit)
+assert_type(lk.accuracy.CLAIMS[0], lk.accuracy.Claim)
+assert_type(lk.isotropic.kl_vector(0.0, 3), np.float64)
+assert_type(lk.methods.METHODS["kingma"].name, str)
+assert_type(lk.__version__, str)
+print(lk.reference.neg_kl(0.0))
+"""
+TENSORS = {
+    "torch": ("import torch\n\nt = torch.tensor([0.5])\n", "torch.Tensor"),
+    "jax": ("import jax\nimport jax.numpy as jnp\n\nt = jnp.array([0.5])\n", "jax.Array"),
+}
 
 
-@pytest.fixture
-def check(tmp_path):
-    """Check a program of a user with mypy, and return what it reports."""
-    run = pytest.importorskip("mypy.api").run
+def calls(functions, argument, kind, options=""):
+    """Assertions about the type of each function of one argument, given several times."""
+    return "".join(
+        f"assert_type(lk.{name}({form.format(argument, argument)}{options}), {kind})\n"
+        for name, form in functions.items()
+    )
 
-    def reported(text):
-        (tmp_path / "program.py").write_text(f"import logunif_kl as lk\n\n{text}")
-        (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\n")
-        out, err, _ = run(
-            [str(tmp_path / "program.py"), "--config-file", str(tmp_path / "mypy.ini")]
-        )
-        return out + err
 
-    return reported
+def of_tensors(made, kind):
+    functions = DIVERGENCES | DERIVATIVES | CONVERSIONS
+    two = {name: "{}, 0.5" for name, form in functions.items() if form == "{}, {}"}
+    two_reversed = dict.fromkeys(two, "0.5, {}")
+    text = [calls(each, "t", kind) for each in (functions, two, two_reversed)]
+    return HEAD + made + "".join(text) + calls(DIVERGENCES, "t", kind, ', reduction="sum"')
+
+
+def of_arrays():
+    functions = DIVERGENCES | DERIVATIVES | CONVERSIONS | GAPS
+    one = {name: form for name, form in functions.items() if form != "{}, {}"}
+    text = [calls(functions, "0.5", "np.float64"), calls(functions, "[0.5]", "NDArray[Any]")]
+    text += [calls(one, "x", "NDArray[np.float64]"), calls(one, "np.array([1])", "NDArray[Any]")]
+    reduced = calls(DIVERGENCES, "x", "np.floating[Any]", ', zero_at=1.0, reduction="sum"')
+    return HEAD + "".join(text) + reduced + OTHERS
+
+
+PROGRAMS = {"numpy": of_arrays(), **{name: of_tensors(*given) for name, given in TENSORS.items()}}
+
+
+def need(*packages):
+    for name in packages:
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+
+
+def report_of_pyright(*arguments):
+    """Run pyright with the packages of this process."""
+    need("pyright")
+    path = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", "")))
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PATH": path, "PYTHONPATH": str(PACKAGE.parent)},
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(params=["mypy", "pyright"])
+def errors(request, tmp_path):
+    """A function that checks a user's program, and returns the lines with errors."""
+    program, settings = tmp_path / "program.py", tmp_path / "mypy.ini"
+    settings.write_text("[mypy]\nstrict = True\n")
+
+    def by_pyright():
+        found = report_of_pyright(str(program))["generalDiagnostics"]
+        return [entry["range"]["start"]["line"] for entry in found if entry["severity"] == "error"]
+
+    def by_mypy():
+        run = pytest.importorskip("mypy.api").run
+        out, err, _ = run([str(program), "--config-file", str(settings)])
+        assert not err
+        return [int(line) - 1 for line in re.findall(r"program\.py:(\d+): error", out)]
+
+    def found(text):
+        program.write_text(text)
+        numbers = by_pyright() if request.param == "pyright" else by_mypy()
+        return [text.splitlines()[number] for number in sorted(set(numbers))]
+
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_have_the_types_that_are_declared(name, monkeypatch):
+    need(name)
+
+    def assert_type(value, kind):
+        assert isinstance(value, typing.get_origin(kind) or kind)
+
+    monkeypatch.setattr(typing, "assert_type", assert_type)
+    exec(PROGRAMS[name], {})
+
+
+def test_the_program_has_every_name():
+    assert [n for n in lk.__all__ if not re.search(rf"\blk\.{n}\b", PROGRAMS["numpy"])] == []
 
 
 @pytest.mark.slow
-def test_every_name_is_known_and_no_other(check):
-    assert check(EVERY).startswith("Success")
-    assert "lk.neg_kl_vektor" not in EVERY
-    for name in ("neg_kl_vektor", "torche", "fit"):
-        assert f'Module has no attribute "{name}"' in check(f"lk.{name}\n")
-    anything = check("".join(f"reveal_type(lk.{name})\n" for name in lk.__all__))
-    assert 'Revealed type is "Any"' not in anything
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_type_checkers_know_the_types(name, errors):
+    need(name)
+    wrong = ["lk.neg_kl(object())", "lk.neg_kl(x, reduction=1)", "assert_type(lk.neg_kl(x), float)"]
+    assert errors("\n".join((PROGRAMS[name], *wrong))) == wrong
+
+
+@pytest.mark.slow
+def test_type_checkers_know_every_name_and_no_other(errors):
+    modules = [name for name in public.MODULES if public.installed(name)]
+    imports = [f"import {name}" for name in modules]
+    written = (golden.HERE / "public.txt").read_text(encoding="utf-8")
+    every = re.findall(rf"^({'|'.join(modules)})\.(\w+)[(:]", written, re.MULTILINE)
+    assert len(every) > 200 or len(modules) < len(public.MODULES)
+    names = [f"print({module}.{name})" for module, name in every]
+    misspelt = [f"print({name}.neg_kl_vektor)" for name in modules]
+    unimported = ["import logunif_kl as lk", "print(lk.torche, lk.fit)"]
+    assert errors("\n".join((*imports, *names, *misspelt, *unimported))) == [
+        *misspelt,
+        unimported[1],
+    ]
+
+
+@pytest.mark.slow
+def test_stubs_agree_with_their_modules(tmp_path):
+    need("mypy")
+    stubs = [path for path in PACKAGE.rglob("*.pyi") if path.with_suffix(".py").exists()]
+    names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in stubs]
+    settings = tmp_path / "mypy.ini"
+    settings.write_text("[mypy]\nignore_missing_imports = True\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", *names, "--mypy-config-file", str(settings)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=PACKAGE.parent,
+    )
+    assert len(names) == 5
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_every_type_is_known():
+    need("torch", "jax")
+    found = report_of_pyright("--verifytypes", "logunif_kl", "--ignoreexternal")
+    symbols = found["typeCompleteness"]["symbols"]
+    unknown = {s["name"] for s in symbols if not s["isTypeKnown"] or s["isTypeAmbiguous"]}
+    # Their base classes come from packages without type information.
+    assert unknown <= {
+        f"logunif_kl.{name}.ImproperLogUniform" for name in ("jax.numpyro", "jax.tfp", "torch.pyro")
+    }

@@ -12,12 +12,15 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._arithmetic import functions, limits
 from .._errors import shown
 from .blocked import BlockedUFunc, in_float64
 from .docs import DOCS
+
+if TYPE_CHECKING:
+    from .._types import UFunc
 
 # Programs that bundle a Python, such as PyInstaller, set sys.frozen.
 MISSING = "not bundled" if getattr(sys, "frozen", False) else "not built"
@@ -114,9 +117,12 @@ def _ufunc(name: str) -> Any:
 
 _extension, _kernel_name, _why_python = _choose()
 
-kl_gap = _ufunc("kl_gap")
-kl_gap_grad = _ufunc("kl_gap_grad")
-kl_gap_hess = _ufunc("kl_gap_hess")
+kl_gap: UFunc = _ufunc("kl_gap")
+"""The gap of the log-uniform prior, F(u) = KL(q || p) - min KL."""
+kl_gap_grad: UFunc = _ufunc("kl_gap_grad")
+"""The first derivative of the gap, F'(u)."""
+kl_gap_hess: UFunc = _ufunc("kl_gap_hess")
+"""The second derivative of the gap, F''(u)."""
 neg_kl = _ufunc("neg_kl")
 neg_kl_grad = _ufunc("neg_kl_grad")
 neg_kl_hess = _ufunc("neg_kl_hess")

@@ -33,7 +33,7 @@ from ._process import emit
 from .provenance import provenance
 
 # Options that only one family of formulas takes.
-ONLY = {
+ONLY: dict[str, tuple[str, ...]] = {
     SIGMOID: ("--terms", "--log-alpha-range", "--fix-limit"),
     POLYNOMIAL: ("--degree", "--alpha-range", "--grid", "--fix-constant"),
 }

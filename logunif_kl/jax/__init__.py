@@ -33,8 +33,8 @@ A new process must register the kernels before it loads that program: compile an
 
 try:
     import jax as _jax  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "jax":
+except ModuleNotFoundError as _error:
+    if _error.name != "jax":
         raise
     raise ImportError(
         "logunif_kl.jax needs JAX, which is not installed: pip install 'logunif_kl[jax]'"

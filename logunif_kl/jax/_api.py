@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from jax import Array
+
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from . import _rules
 from ._arguments import evaluate
@@ -17,7 +19,7 @@ def neg_kl(
     zero_at: float = ZERO_AT_INFINITY,
     log_c: float | None = None,
     reduction: str = "none",
-) -> Any:
+) -> Array:
     """Compute -KL of JAX arrays, as `logunif_kl.neg_kl` does: *maximise* it (ELBO sign).
 
     The half types are computed in float32 and rounded at the end. The function can be
@@ -60,7 +62,7 @@ def neg_kl(
     return evaluate(_rules.neg_kl, constant, reduction, log_alpha=log_alpha)
 
 
-def neg_kl_grad(log_alpha: Any) -> Any:
+def neg_kl_grad(log_alpha: Any) -> Array:
     """Compute the derivative of -KL in log_alpha, as `logunif_kl.neg_kl_grad` does.
 
     Each element of the result equals `jax.grad` of `neg_kl` at that element. Arguments are as
@@ -75,7 +77,7 @@ def neg_kl_grad(log_alpha: Any) -> Any:
     return evaluate(_derivative(1), log_alpha=log_alpha)
 
 
-def neg_kl_hess(log_alpha: Any) -> Any:
+def neg_kl_hess(log_alpha: Any) -> Array:
     """Compute the second derivative of -KL in log_alpha, as `logunif_kl.neg_kl_hess` does.
 
     Arguments are as for `neg_kl`. The result can be differentiated any number of times.
@@ -96,7 +98,7 @@ def neg_kl_normal(
     zero_at: float = ZERO_AT_INFINITY,
     log_c: float | None = None,
     reduction: str = "none",
-) -> Any:
+) -> Array:
     """Compute -KL(q || p) as `logunif_kl.neg_kl_normal` does: *maximise* it (ELBO sign).
 
     One evaluation gives the value and both gradients. The gradient of an argument that is broadcast
@@ -140,7 +142,7 @@ def kl(
     zero_at: float = ZERO_AT_INFINITY,
     log_c: float | None = None,
     reduction: str = "none",
-) -> Any:
+) -> Array:
     """KL(q || p), the negative of `neg_kl`, to be *added to a loss*.
 
     Examples
@@ -161,7 +163,7 @@ def kl_normal(
     zero_at: float = ZERO_AT_INFINITY,
     log_c: float | None = None,
     reduction: str = "none",
-) -> Any:
+) -> Array:
     """KL(q || p), the negative of `neg_kl_normal`, to be *added to a loss*.
 
     Examples

@@ -6,7 +6,9 @@ computed in float32. Types, transforms and errors are the same as for `logunif_k
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+from jax import Array
 
 from .._convention import ZERO_AT_INFINITY, positive
 from .._isotropic import dimensions
@@ -31,7 +33,7 @@ def neg_kl_complex(
     zero_at: float = ZERO_AT_INFINITY,
     log_c: float | None = None,
     reduction: str = "none",
-) -> Any:
+) -> Array:
     """Compute `logunif_kl.neg_kl_complex` of JAX arrays.
 
     Examples
@@ -43,7 +45,7 @@ def neg_kl_complex(
     return of_log_alpha(log_alpha, None, 0, zero_at, log_c, reduction)
 
 
-def neg_kl_complex_grad(log_alpha: Any) -> Any:
+def neg_kl_complex_grad(log_alpha: Any) -> Array:
     """Compute `logunif_kl.neg_kl_complex_grad` of JAX arrays.
 
     Examples
@@ -55,7 +57,7 @@ def neg_kl_complex_grad(log_alpha: Any) -> Any:
     return of_log_alpha(log_alpha, None, 1)
 
 
-def neg_kl_complex_hess(log_alpha: Any) -> Any:
+def neg_kl_complex_hess(log_alpha: Any) -> Array:
     """Compute `logunif_kl.neg_kl_complex_hess` of JAX arrays.
 
     Examples
@@ -74,7 +76,7 @@ def neg_kl_complex_normal(
     zero_at: float = ZERO_AT_INFINITY,
     log_c: float | None = None,
     reduction: str = "none",
-) -> Any:
+) -> Array:
     """Compute `logunif_kl.neg_kl_complex_normal` of JAX arrays.
 
     The gradient in a complex mu is d/d re - i d/d im, as everywhere in JAX.
@@ -96,7 +98,7 @@ def neg_kl_vector(
     zero_at: float = ZERO_AT_INFINITY,
     log_c: float | None = None,
     reduction: str = "none",
-) -> Any:
+) -> Array:
     """Compute `logunif_kl.neg_kl_vector` of JAX arrays; `k` must be static under `jax.jit`.
 
     Examples
@@ -108,7 +110,7 @@ def neg_kl_vector(
     return of_log_alpha(log_alpha, dimensions(k), 0, zero_at, log_c, reduction)
 
 
-def neg_kl_vector_grad(log_alpha: Any, k: float) -> Any:
+def neg_kl_vector_grad(log_alpha: Any, k: float) -> Array:
     """Compute `logunif_kl.neg_kl_vector_grad` of JAX arrays; `k` must be static under `jax.jit`.
 
     Examples
@@ -120,7 +122,7 @@ def neg_kl_vector_grad(log_alpha: Any, k: float) -> Any:
     return of_log_alpha(log_alpha, dimensions(k), 1)
 
 
-kl_complex = positive(
+kl_complex: Final = positive(
     neg_kl_complex,
     """
     >>> from logunif_kl.jax.isotropic import kl_complex
@@ -128,7 +130,7 @@ kl_complex = positive(
     0.7966
     """,
 )
-kl_complex_normal = positive(
+kl_complex_normal: Final = positive(
     neg_kl_complex_normal,
     """
     >>> from logunif_kl.jax.isotropic import kl_complex_normal
@@ -136,7 +138,7 @@ kl_complex_normal = positive(
     0.7966
     """,
 )
-kl_vector = positive(
+kl_vector: Final = positive(
     neg_kl_vector,
     """
     >>> from logunif_kl.jax.isotropic import kl_vector

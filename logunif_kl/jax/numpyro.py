@@ -18,8 +18,8 @@ try:
     from numpyro.distributions import Delta, Distribution, Independent, constraints, kl_divergence
     from numpyro.distributions.distribution import ExpandedDistribution, MaskedDistribution
     from numpyro.distributions.util import validate_sample
-except ModuleNotFoundError as error:
-    if error.name != "numpyro":
+except ModuleNotFoundError as _error:
+    if _error.name != "numpyro":
         raise
     raise ImportError(
         "logunif_kl.jax.numpyro needs NumPyro, which is not installed: pip install numpyro"
@@ -99,8 +99,8 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012
-    support = constraints.real
-    pytree_aux_fields = ("_constants",)
+    support: Any = constraints.real
+    pytree_aux_fields: tuple[str, ...] = ("_constants",)
 
     def __init__(
         self,
@@ -132,8 +132,8 @@ class ImproperLogUniform(Distribution):  # type: ignore[misc, unused-ignore]
         """Raise NotImplementedError, because an improper prior has no samples."""
         raise _prior.no_sample()
 
-    mean = property(_prior.lacking("mean"))
-    variance = property(_prior.lacking("variance"))
+    mean: property = property(_prior.lacking("mean"))
+    variance: property = property(_prior.lacking("variance"))
 
     def entropy(self) -> NoReturn:
         """Raise NotImplementedError, because an improper distribution has no entropy."""

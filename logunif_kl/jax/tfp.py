@@ -20,8 +20,8 @@ try:
         # TFP uses names that JAX deprecates.
         warnings.simplefilter("ignore", DeprecationWarning)
         from tensorflow_probability.substrates.jax import bijectors, distributions
-except ModuleNotFoundError as error:
-    if error.name != "tensorflow_probability":
+except ModuleNotFoundError as _error:
+    if _error.name != "tensorflow_probability":
         raise
     raise ImportError(
         "logunif_kl.jax.tfp needs TensorFlow Probability, which is not installed: "

@@ -13,13 +13,13 @@ papers, to interpret published numbers, and to compare approximations.
 
 from ._dawson import dawson_grad as dawson_grad
 from ._extrema import Extremum as Extremum
-from ._kingma import KINGMA
+from ._kingma import KINGMA as KINGMA
 from ._kingma import kingma as kingma
 from ._kingma import kingma_grad as kingma_grad
-from ._kummer import KUMMER
+from ._kummer import KUMMER as KUMMER
 from ._kummer import kummer as kummer
 from ._kummer import kummer_grad as kummer_grad
-from ._lower_bound import LOWER_BOUND
+from ._lower_bound import LOWER_BOUND as LOWER_BOUND
 from ._lower_bound import lower_bound as lower_bound
 from ._lower_bound import lower_bound_grad as lower_bound_grad
 from ._measure import Measurement as Measurement
@@ -29,16 +29,16 @@ from ._method import Declared as Declared
 from ._method import Interval as Interval
 from ._method import Method as Method
 from ._method import Methods as _Methods
-from ._molchanov import MOLCHANOV
+from ._molchanov import MOLCHANOV as MOLCHANOV
 from ._molchanov import molchanov as molchanov
 from ._molchanov import molchanov_grad as molchanov_grad
-from ._monte_carlo import MONTE_CARLO
+from ._monte_carlo import MONTE_CARLO as MONTE_CARLO
 from ._monte_carlo import monte_carlo as monte_carlo
 from ._monte_carlo import monte_carlo_grad as monte_carlo_grad
-from ._quadrature import QUADRATURE
+from ._quadrature import QUADRATURE as QUADRATURE
 from ._quadrature import quadrature as quadrature
 from ._quadrature import quadrature_grad as quadrature_grad
-from ._series import SERIES
+from ._series import SERIES as SERIES
 from ._series import series as series
 from ._series import series_grad as series_grad
 

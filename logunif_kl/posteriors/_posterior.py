@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Final, Literal, TypedDict, Unpack, overload
 
 from .._convention import PROPER_CONSTANT, ZERO_AT_INFINITY, additive_constant, positive
 from .._errors import shown
@@ -178,7 +178,7 @@ def _negative(found: Any) -> Any:
     return (0.0 - found[0], found[1]) if isinstance(found, tuple) else 0.0 - found
 
 
-kl_posterior = positive(
+kl_posterior: Final = positive(
     neg_kl_posterior,
     """
     >>> from scipy import stats

@@ -39,6 +39,6 @@ from ._three_results import neg_kl_normal_and_grad
 __all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl_normal_and_grad"]
 
 # doctest does not find the docstrings of ufuncs by itself.
-__test__ = {
+__test__: dict[str, str | None] = {
     f.__name__: f.__doc__ for f in (kl_gap, kl_gap_grad, kl_gap_hess, neg_kl_normal_and_grad)
 }

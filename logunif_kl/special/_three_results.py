@@ -14,6 +14,7 @@ from .._numpy.docs import DOCS
 
 
 def neg_kl_normal_and_grad(mu: Any, log_sigma2: Any, /, *out: Any, **options: Any) -> Any:
+    """-KL(q || p) of q(w) = N(mu, sigma^2) and both its derivatives, in one pass."""
     arguments = {"mu": mu, "log_sigma2": log_sigma2}
     others = [value for value in arguments.values() if kind_of(type(value)) == PROTOCOL]
     try:

@@ -9,8 +9,8 @@ can lose up to three digits near the arguments where one approximation replaces 
 
 try:
     import tensorflow as _tensorflow  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "tensorflow":
+except ModuleNotFoundError as _error:
+    if _error.name != "tensorflow":
         raise
     raise ImportError(
         "logunif_kl.tensorflow needs TensorFlow, which is not installed: "

@@ -4,12 +4,12 @@ The functions work in every transform of `torch.func`. If `logunif_kl.neg_kl` or
 the package gets a tensor, it calls the function of the same name in this module.
 """
 
-from typing import Any as _Any
+import typing as _typing
 
 try:
     import torch as _torch  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "torch":
+except ModuleNotFoundError as _error:
+    if _error.name != "torch":
         raise
     raise ImportError(
         "logunif_kl.torch needs PyTorch, which is not installed: pip install 'logunif_kl[torch]'"
@@ -29,13 +29,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> _Any:
-    if name not in ("ImproperLogUniform", "LogUniform"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Importing torch.distributions takes a quarter of a second, so wait for the first use.
-    from . import _distributions
+if _typing.TYPE_CHECKING:
+    from ._distributions import ImproperLogUniform
+else:
 
-    return _distributions.by_name(name)
+    def __getattr__(name: str) -> _typing.Any:
+        if name not in ("ImproperLogUniform", "LogUniform"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # Importing torch.distributions takes a quarter of a second, so wait for the first use.
+        from . import _distributions
+
+        return _distributions.by_name(name)
 
 
 def __dir__() -> list[str]:

@@ -119,7 +119,7 @@ class ImproperLogUniform(Distribution):
     """
 
     arg_constraints: dict[str, constraints.Constraint] = {}  # noqa: RUF012 (as torch declares it)
-    support = constraints.real
+    support: constraints.Constraint = constraints.real
     has_rsample = False
 
     def __init__(
@@ -129,6 +129,7 @@ class ImproperLogUniform(Distribution):
         log_c: float | None = None,
         validate_args: bool | None = None,
     ) -> None:
+        self.log_c: float
         self._constant, self.log_c = _constants(zero_at, log_c)
         self._given = "" if zero_at is ZERO_AT_INFINITY else f"zero_at={zero_at!r}"
         if log_c is not None:

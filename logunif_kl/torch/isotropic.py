@@ -8,6 +8,8 @@ same as for `logunif_kl.torch.neg_kl`.
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
 
 from .._convention import ZERO_AT_INFINITY, positive
@@ -131,7 +133,7 @@ def neg_kl_vector_grad(log_alpha: Tensor, k: float) -> Tensor:
     return of_log_alpha(log_alpha, dimensions(k), 1)
 
 
-kl_complex = positive(
+kl_complex: Final = positive(
     neg_kl_complex,
     """
     >>> import torch
@@ -140,7 +142,7 @@ kl_complex = positive(
     tensor(0.7966)
     """,
 )
-kl_complex_normal = positive(
+kl_complex_normal: Final = positive(
     neg_kl_complex_normal,
     """
     >>> import torch
@@ -149,7 +151,7 @@ kl_complex_normal = positive(
     tensor(0.7966)
     """,
 )
-kl_vector = positive(
+kl_vector: Final = positive(
     neg_kl_vector,
     """
     >>> import torch

@@ -3,7 +3,7 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.distributions import kl_divergence, register_kl
@@ -14,8 +14,8 @@ try:
         MaskedDistribution,
         TorchDistributionMixin,
     )
-except ModuleNotFoundError as error:
-    if error.name != "pyro":
+except ModuleNotFoundError as _error:
+    if _error.name != "pyro":
         raise
     raise ImportError(
         "logunif_kl.torch.pyro needs Pyro, which is not installed: pip install pyro-ppl"
@@ -66,7 +66,10 @@ def _kl_expanded(p: ExpandedDistribution, q: _distributions.ImproperLogUniform) 
     return result.expand(torch.broadcast_shapes(p.batch_shape, q.batch_shape))
 
 
-def __getattr__(name: str) -> Any:
-    if name != "LogUniform":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _distributions.by_name(name, ImproperLogUniform)
+if not TYPE_CHECKING:
+    # A type checker would take any name from `__getattr__`.
+
+    def __getattr__(name: str) -> Any:
+        if name != "LogUniform":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _distributions.by_name(name, ImproperLogUniform)

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -93,8 +93,8 @@ class Moments:
     variance: Any = None
     steepness: float = field(default=math.inf, metadata={"static": True})
 
-    shape = property(lambda self: self.mean.shape)
-    ndim = property(lambda self: self.mean.ndim)
+    shape: ClassVar[property] = property(lambda self: self.mean.shape)
+    ndim: ClassVar[property] = property(lambda self: self.mean.ndim)
 
     def __repr__(self) -> str:
         return in_short(self)

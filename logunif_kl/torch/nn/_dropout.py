@@ -57,8 +57,8 @@ class GaussianDropoutA(StochasticModule):
 
     def __init__(self, p: float = 0.5, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        self.p = _rate(p)
-        self.generator = check_generator(generator)
+        self.p: float = _rate(p)
+        self.generator: torch.Generator | None = check_generator(generator)
 
     def forward(self, input: Tensor) -> Tensor:
         """Multiply the input by noise in training mode and within `sampling`."""
@@ -132,8 +132,8 @@ class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
         check_dtype(dtype)
         check_flag("bias", bias)
         super().__init__(in_features, out_features, bias, device, dtype)
-        self.p = _rate(p)
-        self.generator = check_generator(generator)
+        self.p: float = _rate(p)
+        self.generator: torch.Generator | None = check_generator(generator)
 
     def forward(self, input: Tensor) -> Tensor:
         """Draw the output in training mode and within `sampling`; return the mean otherwise."""

@@ -146,13 +146,13 @@ class ELBO(torch.nn.Module):
             )
         _refuse_loss(log_likelihood)
         self.model = model
-        self.log_likelihood = registered(log_likelihood, model)
-        self.dataset_size = _size(dataset_size)
+        self.log_likelihood: LogLikelihood = registered(log_likelihood, model)
+        self.dataset_size: int = _size(dataset_size)
         self.kl_weight = kl_weight
-        self.samples = whole_number("samples", samples, "1")
+        self.samples: int = whole_number("samples", samples, "1")
         if self.samples < 1:
             raise ValueError(f"samples must be positive, but {samples} was given: pass 1")
-        self.mask_from = None if mask_from is None else check_threshold(mask_from)
+        self.mask_from: float | None = None if mask_from is None else check_threshold(mask_from)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute. Check a number that is assigned to `kl_weight`."""

@@ -81,7 +81,7 @@ class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
     VariationalLinear(in_features=3, out_features=2, bias=True, posterior='additive')
     """
 
-    cls_to_become = VariationalLinear
+    cls_to_become: type[Any] = VariationalLinear
 
     @list_options
     def __init__(
@@ -140,7 +140,7 @@ class LazyVariationalConv1d(_LazyConv, torch.nn.LazyConv1d, VariationalConv1d):
     See `LazyVariationalConv2d`.
     """
 
-    cls_to_become = VariationalConv1d
+    cls_to_become: type[Any] = VariationalConv1d
 
 
 class LazyVariationalConv2d(_LazyConv, torch.nn.LazyConv2d, VariationalConv2d):
@@ -163,7 +163,7 @@ class LazyVariationalConv2d(_LazyConv, torch.nn.LazyConv2d, VariationalConv2d):
     torch.Size([4, 2, 5, 5])
     """
 
-    cls_to_become = VariationalConv2d
+    cls_to_become: type[Any] = VariationalConv2d
 
 
 class LazyVariationalConv3d(_LazyConv, torch.nn.LazyConv3d, VariationalConv3d):
@@ -172,4 +172,4 @@ class LazyVariationalConv3d(_LazyConv, torch.nn.LazyConv3d, VariationalConv3d):
     See `LazyVariationalConv2d`.
     """
 
-    cls_to_become = VariationalConv3d
+    cls_to_become: type[Any] = VariationalConv3d

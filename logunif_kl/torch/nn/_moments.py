@@ -85,7 +85,9 @@ class Moments:
                     f"variance of shape {tuple(variance.shape)} was given with a mean of shape "
                     f"{tuple(mean.shape)}: pass a variance of the same shape"
                 )
-        self.mean, self._variance, self.steepness = mean, variance, check_steepness(steepness)
+        self.mean: Tensor = mean
+        self._variance: Tensor | None = variance
+        self.steepness: float = check_steepness(steepness)
 
     @property
     def variance(self) -> Tensor:
@@ -108,10 +110,25 @@ class Moments:
         found.mean, found._variance, found.steepness = mean, variance, self.steepness
         return found
 
-    shape = property(lambda self: self.mean.shape)
-    ndim = property(lambda self: self.mean.ndim)
-    dtype = property(lambda self: self.mean.dtype)
-    device = property(lambda self: self.mean.device)
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of the mean."""
+        return self.mean.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self.mean.ndim
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the mean."""
+        return self.mean.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the mean."""
+        return self.mean.device
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or its length in one dimension."""
@@ -179,7 +196,13 @@ class Moments:
         _check_constant("divided by", other)
         return rules.scale(self, 1.0 / other)
 
-    __radd__, __rmul__ = __add__, __mul__
+    def __radd__(self, other: Any) -> Moments:
+        """Add to a constant."""
+        return self + other
+
+    def __rmul__(self, other: Any) -> Moments:
+        """Multiply a constant."""
+        return self * other
 
     @classmethod
     def __torch_function__(

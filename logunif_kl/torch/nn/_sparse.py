@@ -45,7 +45,8 @@ class SparseLayer(torch.nn.Module):
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str) -> None:
         super().__init__()
-        self.shape, self.backend = tuple(weight.shape), backend
+        self.shape: tuple[int, ...] = tuple(weight.shape)
+        self.backend: str = backend
         matrix = weight.detach().reshape(weight.shape[0], math.prod(weight.shape[1:]))
         rows, columns = matrix.nonzero(as_tuple=True)
         counts = torch.bincount(rows, minlength=len(matrix))
@@ -153,6 +154,8 @@ class SparseLinear(SparseLayer):
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str) -> None:
         super().__init__(weight, bias, backend)
+        self.out_features: int
+        self.in_features: int
         self.out_features, self.in_features = self.shape
 
     def forward(self, input: Tensor) -> Tensor:
@@ -185,6 +188,8 @@ class SparseEmbedding(SparseLayer):
 
     def __init__(self, weight: Tensor, backend: str) -> None:
         super().__init__(weight, None, backend)
+        self.num_embeddings: int
+        self.embedding_dim: int
         self.num_embeddings, self.embedding_dim = self.shape
 
     def forward(self, input: Tensor) -> Tensor:
@@ -224,10 +229,14 @@ class SparseConv(SparseLayer):
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str, like: Any) -> None:
         super().__init__(weight, bias, backend)
-        self.out_channels, self.kernel_size = weight.shape[0], tuple(weight.shape[2:])
-        self.in_channels = weight.shape[1] * like.groups
-        self.stride, self.dilation, self.groups = like.stride, like.dilation, like.groups
-        self.padding, self.padding_mode = like.padding, like.padding_mode
+        self.out_channels: int = weight.shape[0]
+        self.in_channels: int = weight.shape[1] * like.groups
+        self.kernel_size: tuple[int, ...] = tuple(weight.shape[2:])
+        self.stride: tuple[int, ...] = like.stride
+        self.padding: tuple[int, ...] | str = like.padding
+        self.dilation: tuple[int, ...] = like.dilation
+        self.groups: int = like.groups
+        self.padding_mode: str = like.padding_mode
         self._around = list(like._reversed_padding_repeated_twice)
 
     def forward(self, input: Tensor) -> Tensor:

@@ -166,7 +166,8 @@ class VBP(torch.nn.Module):
 
     def __init__(self, model: torch.nn.Module, steepness: float = math.inf) -> None:
         super().__init__()
-        self.model, self.steepness = check_module(model), check_steepness(steepness)
+        self.model: torch.nn.Module = check_module(model)
+        self.steepness: float = check_steepness(steepness)
 
     def forward(self, x: Tensor | Moments, variance: Tensor | None = None) -> Moments:
         """Compute the moments of the outputs."""
