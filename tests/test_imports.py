@@ -129,7 +129,7 @@ LEVELS = (
     ("methods", "posteriors", "isotropic"),
     ("fitting",),
     ("torch.nn", "jax.nn"),
-    ("cli",),
+    ("cli", "_pyinstaller"),
     ("__init__", "__main__"),
 )
 LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}
