@@ -107,7 +107,7 @@ def ladder(
     1 5.0e-03 1.5e-02
     2 1.4e-03 9.5e-03
     >>> rung
-    <Rung: sigmoid, terms=2; max_error=0.00136, max_grad_error=0.0095...>
+    <Rung: sigmoid, terms=2; max_error=0.0014..., max_grad_error=0.0095...>
     """
     choice("family", family, FAMILIES)
     most = MAX_RUNGS[family]
