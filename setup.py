@@ -7,9 +7,11 @@ others need. With either of the last two, a failure to compile is an error.
 """
 
 import os
+import re
 import shutil
 import sys
 import sysconfig
+import tomllib
 from glob import glob
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -131,7 +133,19 @@ EXTENSIONS = [
     extension("jax._ffi", "jax/c/ffi.c"),
 ]
 
+
+def readme():
+    """The README, with links that also lead to the repository from elsewhere."""
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = Path("README.md").read_text(encoding="utf-8")
+    address = project["urls"]["Repository"]
+    text = re.sub(r"(!\[[^]]*\]\()(?!https:)", rf"\1{address}/raw/HEAD/", text)
+    return re.sub(r"(?<!!)(\[[^]!]*\]\()(?!https:)", rf"\1{address}/blob/HEAD/", text)
+
+
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     ext_modules=[] if switched_on("LOGUNIF_KL_NO_EXTENSION") else EXTENSIONS,
     cmdclass={"build_ext": BuildUfuncs},
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},

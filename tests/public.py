@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -63,7 +64,8 @@ def _signature(value: Any) -> str:
     if not (inspect.isfunction(value) or inspect.isclass(value)):
         return ": callable"
     try:
-        return str(inspect.signature(value))
+        # How a reference is shown depends on the version of Python.
+        return re.sub(r"ForwardRef\(('[^']*')[^)]*\)", r"\1", str(inspect.signature(value)))
     except ValueError:
         return ": callable"
 

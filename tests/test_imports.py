@@ -116,8 +116,7 @@ def imported(names: set[str], module: str) -> bool:
 
 # Modules and subpackages, "parts", by level. A part imports only parts of lower levels.
 LEVELS = (
-    ("_errors", "_arithmetic", "_version", "_mpmath", "_atomic_io"),
-    ("_display",),
+    ("_errors", "_arithmetic", "_version", "_pyinstaller", "_mpmath", "_atomic_io"),
     ("_numpy", "_layers"),
     ("_convention", "_config"),
     ("_arguments", "_isotropic"),

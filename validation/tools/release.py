@@ -1,0 +1,101 @@
+"""Make a release, or check that one can be published.
+
+    python -m validation.tools.release 1.0.0rc1
+    python -m validation.tools.release --check v1.0.0rc1
+
+The first form writes the version and the date into the package, ``CHANGELOG.md`` and
+``CITATION.cff``, adds ``pip install`` to the README and the site, commits and tags. The second form
+changes nothing. Both refuse until ``pyproject.toml`` has the repository's address.
+"""
+
+import datetime
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from validation.paths import ROOT
+
+PLACEHOLDER = ".invalid/"
+VERSION = re.compile(r"\d+\.\d+\.\d+(rc\d+)?")
+
+
+def problems(root: Path) -> list[str]:
+    urls = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["urls"]
+    return [
+        f"{name} in [project.urls] of pyproject.toml is a placeholder: set the real address"
+        for name, url in urls.items()
+        if PLACEHOLDER in url
+    ]
+
+
+def edits(version: str, date: str) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return, for each file, the patterns that must be found once, and what replaces them."""
+    pip = "with `pip install logunif_kl`, or from a clone"
+    return {
+        "logunif_kl/_version.py": ((r'(?<=^__version__ = ").*(?=")', version),),
+        "conda/recipe.yaml": ((r'(?<=^  version: ")[^"]*(?="$)', version),),
+        "CHANGELOG.md": ((r"^## Unreleased$", f"## {version} ({date})"),),
+        "CITATION.cff": (
+            (
+                r"^type: software(\nversion: .*\ndate-released: .*)?$",
+                f'type: software\nversion: {version}\ndate-released: "{date}"',
+            ),
+        ),
+        "README.md": ((r"^Install (?:.* )?from a clone(?= \()", f"Install {pip}"),),
+        "docs/start/install.md": (
+            (r"(?:Install it .*|From a clone)(?= of the repository:)", f"Install it {pip}"),
+        ),
+    }
+
+
+def write(root: Path, version: str, date: str) -> list[str]:
+    written = {}
+    for name, pairs in edits(version, date).items():
+        text = (root / name).read_text(encoding="utf-8")
+        for pattern, new in pairs:
+            text, found = re.subn(pattern, new, text, flags=re.MULTILINE)
+            if found != 1:
+                raise SystemExit(f"release: {name} has {found} lines like {pattern}: write one")
+        written[name] = text
+    for name, text in written.items():
+        (root / name).write_text(text, encoding="utf-8")
+    return list(written)
+
+
+def current(root: Path) -> str:
+    text = (root / "logunif_kl/_version.py").read_text(encoding="utf-8")
+    return str(re.findall(r'"(\d.*)"', text)[0])
+
+
+def git(root: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def main(arguments: list[str], root: Path = ROOT) -> int:
+    check = arguments[:1] == ["--check"]
+    version = arguments[-1].removeprefix("v") if len(arguments) == 1 + check else ""
+    found = problems(root)
+    if not VERSION.fullmatch(version):
+        found.append("give one version, such as 1.0.0rc1")
+    if check and version != current(root):
+        found.append(
+            f"the package has the version {current(root)}: tag the commit that has {version}"
+        )
+    if not check and git(root, "status", "--porcelain"):
+        found.append("the working tree has changes: commit them first")
+    if found:
+        print(*(f"release: {each}" for each in found), sep="\n", file=sys.stderr)
+        return 1
+    if not check:
+        names = write(root, version, datetime.datetime.now(datetime.UTC).date().isoformat())
+        git(root, "commit", "-m", f"Release {version}", "--", *names)
+        git(root, "tag", "-a", f"v{version}", "-m", version)
+        print(f"release: push the commit and the tag v{version}; the workflow wheels publishes it")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
