@@ -117,6 +117,7 @@ def imported(names: set[str], module: str) -> bool:
 # Modules and subpackages, "parts", by level. A part imports only parts of lower levels.
 LEVELS = (
     ("_errors", "_arithmetic", "_version", "_pyinstaller", "_mpmath", "_atomic_io"),
+    ("_display",),
     ("_numpy", "_layers"),
     ("_convention", "_config"),
     ("_arguments", "_isotropic"),
@@ -128,7 +129,7 @@ LEVELS = (
     ("methods", "posteriors", "isotropic"),
     ("fitting",),
     ("torch.nn", "jax.nn"),
-    ("cli", "_pyinstaller"),
+    ("cli",),
     ("__init__", "__main__"),
 )
 LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}
