@@ -76,7 +76,7 @@ html_css_files = ["site.css"]
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "navigation_depth": 2,  # the pages of the objects are in the tables of their module's page
+    "navigation_depth": 1,  # the pages of the objects are in the tables of their module's page
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

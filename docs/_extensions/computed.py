@@ -22,6 +22,7 @@ from validation.paths import RESULTS, ROOT
 from validation.tools import summary, tables
 
 COMPARED = "compare/compare"
+LENET = "molchanov2017/lenet_300_100"
 
 
 def constant(file: str, name: str) -> Any:
@@ -40,6 +41,11 @@ def result(file: str) -> Any:
 def method(name: str) -> Any:
     """Return what `logunif-kl compare` found of a method, over its own domain."""
     return next(row for row in result(COMPARED)["rows"] if row["method"] == name)
+
+
+def lenet(what: str, case: str = "exact") -> Any:
+    """Return a mean over the seeds of LeNet-300-100 with one divergence."""
+    return next(row for row in result(LENET)["summary"] if row["case"] == case)[what]
 
 
 def peak() -> tuple[float, float]:
@@ -85,6 +91,8 @@ NAMES = {
     "constant": constant,
     "result": result,
     "method": method,
+    "lenet": lenet,
+    "LENET": LENET,
     "table": table,
     "spec": spec,
     "peak": peak,

@@ -34,7 +34,9 @@ def write(app: Sphinx) -> None:
     folder = Path(app.srcdir, "papers", "_made")
     folder.mkdir(exist_ok=True)
     for paper in PAPERS:
-        parts = [import_module(f"validation.papers.{paper}").__doc__ or ""]
+        about = import_module(f"validation.papers.{paper}").__doc__ or ""
+        opening, heading, data = about.partition("## How they were run\n")
+        parts = [opening]
         rows = []
         for experiment in experiments().values():
             if experiment.paper == paper:
@@ -46,7 +48,7 @@ def write(app: Sphinx) -> None:
                 parts.append(experiment.text(record, picture))
                 rows.append(how(experiment, record))
         head = ["experiment", "command", "seeds", "computing time", "processor", "day, commit"]
-        parts.append(f"## How they were run\n\n{table(head, rows)}\n")
+        parts.append(f"{heading}{data}\n{table(head, rows)}\n")
         page = folder / f"{paper}.md"
         text = "\n".join(parts)
         if not page.exists() or page.read_text(encoding="utf-8") != text:

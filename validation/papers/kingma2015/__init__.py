@@ -1,7 +1,15 @@
 """# Kingma, Salimans and Welling 2015: the experiments
 
+Local reparameterisation takes a training step
+{computed}`result("kingma2015/speed")["per_example_over_local"]:.0f` times as fast as a weight
+sample for each data point; the paper has
+{computed}`result("kingma2015/speed")["paper_per_example_over_local"]:.0f`. Of the variances of
+gradients below, local reparameterisation has the smallest with noise, as in the paper.
+
 *Variational Dropout and the Local Reparameterization Trick*, arXiv:1506.02557. The experiments
 reproduce its tables and its figure on MNIST. {doc}`claims` decides its statements in formulas.
+
+## How they were run
 
 Pass MNIST with `--data`, or by the environment variable `LOGUNIF_KL_MNIST`: an .npz file with
 `x_train`, `y_train`, `x_test` and `y_test`, or a folder with the four IDX files, plain or gzipped.
