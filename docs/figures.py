@@ -22,6 +22,7 @@ from matplotlib.patches import Rectangle
 
 import logunif_kl as lk
 from logunif_kl.methods import METHODS
+from validation.tools import trained
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 INK = "#010203"  # replaced by the colour of the text
@@ -261,3 +262,30 @@ def pieces(figure: Figure) -> None:
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     axes.set(xlabel="log α", title="gradient of −KL, by the form of each range")
     axes.legend(handles.values(), handles.keys())
+
+
+@drawn("The weights of a network and its test error while it trains, by epoch", (7.2, 3.2))
+def training(figure: Figure) -> None:
+    """Draw the number of weights that are kept, and the test error without the others."""
+    trained.draw(*two(figure), INK)
+
+
+@drawn("The test error of a network against the number of weights that thresholds keep")
+def thresholds(figure: Figure) -> None:
+    """Draw the error of each pruned network against its number of weights."""
+    axes = figure.subplots()
+    found = [
+        (at["kept"], at["test_error_pruned"]["mean"], at["threshold"])
+        for at in trained.mean()["by_threshold"]
+    ]
+    axes.plot([kept for kept, _, _ in found], [error for _, error, _ in found], "o-", markersize=4)
+    for kept, error, threshold in found:
+        if threshold in (-2.0, 0.0, 3.0):
+            axes.annotate(
+                f"log α < {threshold:g}".replace("-", "−"),
+                (kept, error),
+                (6, 6),
+                textcoords="offset points",
+            )
+    axes.set(xlabel="weights that are left", ylabel="test error in %")
+    axes.xaxis.set_major_formatter("{x:,.0f}")

@@ -1,4 +1,4 @@
-"""The records of ``logunif-kl compare`` and ``logunif-kl validate``, and the README's figure.
+"""The records of ``logunif-kl compare`` and ``logunif-kl validate``.
 
 python -m validation.studies compare
 python -m validation.studies validate
@@ -17,7 +17,6 @@ from validation.paths import RESULTS, ROOT
 
 PROGRAM = "python -m validation.studies"
 NAMES = ("compare", "validate")
-PICTURE = ROOT / "docs" / "_static" / "compare.png"
 # Times, and the positions of the largest rounding errors of numerical methods.
 _NOISE = (
     "*.nanoseconds",
@@ -28,8 +27,8 @@ _NOISE = (
 _KEPT = ("quantities", "passed", "faults", "rows")  # the other fields describe the run
 
 
-def document(name: str, *options: str) -> Record:
-    argv = [sys.executable, "-m", "logunif_kl", name, "--json", "-", *options]
+def document(name: str) -> Record:
+    argv = [sys.executable, "-m", "logunif_kl", name, "--json", "-"]
     done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if not done.stdout:  # a failed check has status 1, and still writes its results
         raise CommandError(f"logunif-kl {name} failed with exit status {done.returncode}")
@@ -47,9 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=PROGRAM)
     parser.add_argument("name", choices=NAMES)
     name = parser.parse_args(arguments).name
-    options = ("--plot", str(PICTURE)) if name == "compare" else ()
     path = RESULTS / name / f"{name}.json"
-    found = document(name, *options)
+    found = document(name)
     write_record(str(path), {**record.about(f"{PROGRAM} {name}"), **found})
     return 0
 

@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxRole
 
 import logunif_kl as lk
 from validation.paths import RESULTS, ROOT
-from validation.tools import summary, tables
+from validation.tools import summary, tables, trained
 
 COMPARED = "compare/compare"
 LENET = "molchanov2017/lenet_300_100"
@@ -96,6 +96,8 @@ NAMES = {
     "table": table,
     "spec": spec,
     "peak": peak,
+    "trained": trained.mean,
+    "accuracy": lk.accuracy,
     "crossing": crossing,
     "times_as_fast": times_as_fast,
 }

@@ -258,7 +258,7 @@ def of_all(record: Record) -> str:
         ("pruned", measured("test_error_pruned")),
         ("times fewer weights", rounded("compression")),
         ("pruned by layer, %", listed("pruned_percent", 1, " – ")),
-        ("seconds", rounded("seconds")),
+        ("minutes", lambda row: number(row["seconds"] and row["seconds"] / 60, 2)),
     )
     sparse = [row["sparse"] for row in record["rows"]]
     made = (
