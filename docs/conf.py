@@ -70,6 +70,8 @@ copybutton_prompt_is_regexp = True
 html_theme = "pydata_sphinx_theme"
 html_title = f"logunif_kl {__version__}"
 html_favicon = "_static/favicon.svg"
+# PLACEHOLDER: once the repository has an address, set "edit_page_url_template" here, and
+# "use_edit_page_button" below.
 html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

@@ -15,11 +15,14 @@ def neg_kl(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL(q || p) for q(w) = N(mu, sigma^2), p(w) = C/|w|: *maximise* it (ELBO sign).
+    r"""-KL(q || p) for q(w) = N(mu, sigma^2), p(w) = C/|w|: *maximise* it (ELBO sign).
 
-    With alpha = sigma^2/mu^2 and u = 1/(2 alpha) = exp(-log_alpha)/2, in nats ([1]_, Eq. 1)::
+    With alpha = sigma^2/mu^2 and u = 1/(2 alpha) = exp(-log_alpha)/2, in nats ([1]_, Eq. 1):
 
-        -KL = constant - F(u),    F(u) = u 2F2(1, 1; 3/2, 2; -u)
+    .. math::
+
+        -\mathrm{KL} = \mathrm{constant} - F(u), \qquad
+        F(u) = u\, {}_2F_2\left(1, 1; \tfrac32, 2; -u\right)
 
     The log-uniform prior p is improper, so the constant is a choice. By default -KL tends to 0 as
     alpha -> inf and is negative elsewhere, as in [2]_, Eq. 14.
@@ -105,11 +108,13 @@ def neg_kl(
 
 
 def neg_kl_grad(log_alpha: Any) -> Any:
-    """Compute the derivative of -KL(q || p) in log alpha.
+    r"""Compute the derivative of -KL(q || p) in log alpha.
 
-    With u = exp(-log_alpha)/2 and D Dawson's function (Hron et al. 2017, Eq. 3; see `neg_kl`)::
+    With u = exp(-log_alpha)/2 and D Dawson's function (Hron et al. 2017, Eq. 3; see `neg_kl`):
 
-        d(-KL)/d log_alpha = u F'(u) = sqrt(u) D(sqrt(u))
+    .. math::
+
+        \frac{d(-\mathrm{KL})}{d \log\alpha} = u F'(u) = \sqrt{u}\, D(\sqrt{u})
 
     The derivative does not depend on the constant of -KL. The derivative is positive, so -KL
     increases with alpha. It tends to 1/2 from above as log_alpha -> -inf, has its maximum 0.6424
@@ -145,11 +150,14 @@ def neg_kl_grad(log_alpha: Any) -> Any:
 
 
 def neg_kl_hess(log_alpha: Any) -> Any:
-    """Compute the second derivative of -KL(q || p) in log alpha.
+    r"""Compute the second derivative of -KL(q || p) in log alpha.
 
-    With u and F' as in `neg_kl_grad`, differentiating Eq. 3 of Hron et al. (2017) gives::
+    With u and F' as in `neg_kl_grad`, differentiating Eq. 3 of Hron et al. (2017) gives:
 
-        d^2(-KL)/d log_alpha^2 = -u (F'(u) + u F''(u)) = -(u/2) (1 + F'(u) - 2 u F'(u))
+    .. math::
+
+        \frac{d^2(-\mathrm{KL})}{d (\log\alpha)^2} = -u \left(F'(u) + u F''(u)\right)
+        = -\frac{u}{2} \left(1 + F'(u) - 2 u F'(u)\right)
 
     The two forms are equal by the differential equation of Dawson's function. Both lose digits by
     cancellation, so this function uses neither. The result does not depend on the constant of -KL.
@@ -191,11 +199,13 @@ def neg_kl_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL(q || p) of N(mu, sigma^2), from mu and log sigma^2: *maximise* it (ELBO sign).
+    r"""-KL(q || p) of N(mu, sigma^2), from mu and log sigma^2: *maximise* it (ELBO sign).
 
-    With F and the constant of `neg_kl` (Hron et al. 2017, Eq. 1)::
+    With F and the constant of `neg_kl` (Hron et al. 2017, Eq. 1):
 
-        -KL = constant - F(u),    u = mu^2/(2 sigma^2)
+    .. math::
+
+        -\mathrm{KL} = \mathrm{constant} - F(u), \qquad u = \frac{\mu^2}{2 \sigma^2}
 
     This is the additive parametrisation of Molchanov et al. (2017). It needs neither the epsilon
     nor the clipping of their Eq. 14, because u is formed without a logarithm. -KL depends only on

@@ -72,7 +72,7 @@ def markup() -> str:
     )
     rows = "".join(
         f'<tr><th scope="row">{escape(title)}</th><td data-part="value-{name}"></td>'
-        f'<td data-part="error-{name}"></td><td data-part="slope-{name}"></td>'
+        f'<td class="number" data-part="error-{name}"></td><td data-part="slope-{name}"></td>'
         f'<td data-part="slope-error-{name}"></td></tr>'
         for name, title in METHODS.items()
     )

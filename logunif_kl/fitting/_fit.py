@@ -22,13 +22,17 @@ from ._tables import description, tables
 
 @dataclass(frozen=True, slots=True)
 class Fit(Tabular):
-    """A fitted formula for -KL, returned by `fit_polynomial` and `fit_sigmoid`.
+    r"""A fitted formula for -KL, returned by `fit_polynomial` and `fit_sigmoid`.
 
     A `Fit` is immutable, comparable and hashable. An invalid field raises `ValueError`.
-    With x = log alpha the formula is, for ``zero_at=inf``::
+    With x = log alpha the formula is, for ``zero_at=inf``:
 
-        polynomial:  constant + x/2 + c1 alpha + ... + cn alpha^n
-        sigmoid:     sum_i k1_i sigmoid(k2_i + k3_i x) - 1/2 log(1 + 1/alpha) - sum_i k1_i
+    .. math::
+
+        \text{polynomial:} \quad & \mathrm{constant} + \tfrac x2
+        + c_1 \alpha + \dots + c_n \alpha^n \\
+        \text{sigmoid:} \quad & \sum_i k_{1i}\, \mathrm{sigmoid}(k_{2i} + k_{3i} x)
+        - \tfrac12 \log(1 + 1/\alpha) - \sum_i k_{1i}
 
     Attributes
     ----------

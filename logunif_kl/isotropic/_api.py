@@ -16,13 +16,16 @@ def neg_kl_complex(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL(q || p) of a complex weight, for p(w) = C/|w|^2: *maximise* it (ELBO sign).
+    r"""-KL(q || p) of a complex weight, for p(w) = C/|w|^2: *maximise* it (ELBO sign).
 
     The posterior is q(w) = CN(mu, sigma^2), a circular complex Gaussian with E|w - mu|^2 =
     sigma^2. With alpha = sigma^2/|mu|^2, u = 1/alpha = exp(-log_alpha), Euler's constant gamma and
-    the exponential integral E1, in nats ([1]_, [2]_ 6.2.4)::
+    the exponential integral E1, in nats ([1]_, [2]_ 6.2.4):
 
-        -KL = constant - Ein(u),    Ein(u) = gamma + log(u) + E1(u)
+    .. math::
+
+        -\mathrm{KL} = \mathrm{constant} - \mathrm{Ein}(u), \qquad
+        \mathrm{Ein}(u) = \gamma + \log u + E_1(u)
 
     This is `neg_kl_vector` with k = 2. The alpha of `neg_kl_vector` uses the variance of one
     coordinate, sigma^2/2, so ``neg_kl_complex(x)`` is ``neg_kl_vector(x - log(2), 2)``.
@@ -86,11 +89,13 @@ def neg_kl_complex(
 
 
 def neg_kl_complex_grad(log_alpha: Any) -> Any:
-    """Compute the derivative of `neg_kl_complex` in log alpha.
+    r"""Compute the derivative of `neg_kl_complex` in log alpha.
 
-    With u = exp(-log_alpha), by differentiating Ein (DLMF 6.2.3)::
+    With u = exp(-log_alpha), by differentiating Ein (DLMF 6.2.3):
 
-        d(-KL)/d log_alpha = 1 - exp(-u)
+    .. math::
+
+        \frac{d(-\mathrm{KL})}{d \log\alpha} = 1 - e^{-u}
 
     The derivative does not depend on the constant, and falls from 1 at ``log_alpha=-inf`` to 0 at
     ``inf``. Parameters, results and errors are otherwise as for `neg_kl_complex`.
@@ -105,11 +110,13 @@ def neg_kl_complex_grad(log_alpha: Any) -> Any:
 
 
 def neg_kl_complex_hess(log_alpha: Any) -> Any:
-    """Compute the second derivative of `neg_kl_complex` in log alpha.
+    r"""Compute the second derivative of `neg_kl_complex` in log alpha.
 
-    With u = exp(-log_alpha)::
+    With u = exp(-log_alpha):
 
-        d^2(-KL)/d log_alpha^2 = -u exp(-u)
+    .. math::
+
+        \frac{d^2(-\mathrm{KL})}{d (\log\alpha)^2} = -u e^{-u}
 
     The derivative is 0 at both infinities. Parameters, results and errors are otherwise as for
     `neg_kl_complex`.
@@ -131,11 +138,14 @@ def neg_kl_complex_normal(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL(q || p) of CN(mu, sigma^2), from mu and log sigma^2: *maximise* it (ELBO sign).
+    r"""-KL(q || p) of CN(mu, sigma^2), from mu and log sigma^2: *maximise* it (ELBO sign).
 
-    With Ein and the constant as for `neg_kl_complex`::
+    With Ein and the constant as for `neg_kl_complex`:
 
-        -KL = constant - Ein(u),    u = |mu|^2/sigma^2,    sigma^2 = E|w - mu|^2
+    .. math::
+
+        -\mathrm{KL} = \mathrm{constant} - \mathrm{Ein}(u), \qquad
+        u = \frac{\lvert\mu\rvert^2}{\sigma^2}, \qquad \sigma^2 = \mathrm{E} \lvert w - \mu \rvert^2
 
     No intermediate value overflows or underflows unless u does, and the result is exact at mu = 0.
 
@@ -188,12 +198,15 @@ def neg_kl_vector(
     log_c: float | None = None,
     reduction: str = "none",
 ) -> Any:
-    """-KL(q || p) of a group of k weights, for p(w) = C/|w|^k: *maximise* it (ELBO sign).
+    r"""-KL(q || p) of a group of k weights, for p(w) = C/|w|^k: *maximise* it (ELBO sign).
 
     The posterior is q(w) = N(mu, sigma^2 I) in k dimensions, so sigma^2 is the variance of *one*
-    weight. With alpha = sigma^2/|mu|^2 and u = 1/(2 alpha) = exp(-log_alpha)/2, in nats::
+    weight. With alpha = sigma^2/|mu|^2 and u = 1/(2 alpha) = exp(-log_alpha)/2, in nats:
 
-        -KL = constant - F_k(u),    F_k(u) = u 2F2(1, 1; k/2+1, 2; -u)
+    .. math::
+
+        -\mathrm{KL} = \mathrm{constant} - F_k(u), \qquad
+        F_k(u) = u\, {}_2F_2\left(1, 1; \tfrac k2 + 1, 2; -u\right)
 
     |w|^2/sigma^2 is a noncentral chi-squared variable, and [1]_ gives the expectation of its
     logarithm. For k = 1 use `logunif_kl.neg_kl`, which is faster and more accurate. For k = 2 the
@@ -246,11 +259,13 @@ def neg_kl_vector(
 
 
 def neg_kl_vector_grad(log_alpha: Any, k: float) -> Any:
-    """Compute the derivative of `neg_kl_vector` in log alpha.
+    r"""Compute the derivative of `neg_kl_vector` in log alpha.
 
-    With u = exp(-log_alpha)/2 and Kummer's function M::
+    With u = exp(-log_alpha)/2 and Kummer's function M:
 
-        d(-KL)/d log_alpha = u F_k'(u) = u M(1; k/2+1; -u)
+    .. math::
+
+        \frac{d(-\mathrm{KL})}{d \log\alpha} = u F_k'(u) = u\, M\left(1; \tfrac k2 + 1; -u\right)
 
     The derivative does not depend on the constant, and tends to k/2 as log_alpha -> -inf.
     Parameters, results and errors are otherwise as for `neg_kl_vector`.

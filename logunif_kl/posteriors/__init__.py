@@ -1,9 +1,12 @@
-"""Compute -KL(q || p) from any posterior q of one weight to the log-uniform prior p(w) = C/|w|.
+r"""Compute -KL(q || p) from any posterior q of one weight to the log-uniform prior p(w) = C/|w|.
 
 If -KL is finite, then with the entropy H(q) and the prior density c = 2 C of log|w| (Kingma et al.
-2015, Eq. 38)::
+2015, Eq. 38):
 
-    -KL = log c + log(1/2) + H(q) - E log|w| = log C + H(q) - E log|w|
+.. math::
+
+    -\mathrm{KL} = \log c + \log\tfrac12 + H(q) - \mathrm{E} \log\lvert w\rvert
+    = \log C + H(q) - \mathrm{E} \log\lvert w\rvert
 
 H(q) - E log|w| is the joint entropy of log|w| and the sign of w (their Eq. 13 leaves out the sign).
 Multiplying w by a number (their Eq. 42) or replacing w by 1/w does not change this entropy, and

@@ -10,14 +10,17 @@ from .._errors import real_number
 
 
 def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | None = None) -> Any:
-    """Compute how many significant digits the posterior N(mu, alpha mu^2) of a weight keeps.
+    r"""Compute how many significant digits the posterior N(mu, alpha mu^2) of a weight keeps.
 
     With d significant digits in base b, the magnitudes from b^e to b^(e+1) form b^d cells. The
     log-uniform prior gives each cell the same probability, so a cell has the width log(b)/b^d in
     log|w|. A posterior keeps d digits if J = H(q) - E log|w|, the joint entropy of log|w| and the
-    sign, equals the entropy of one cell::
+    sign, equals the entropy of one cell:
 
-        digits = log_b(log b) - J/log b = (KL + log log b)/log b,      KL under log_c = 0
+    .. math::
+
+        \mathrm{digits} = \log_b \log b - \frac{J}{\log b}
+        = \frac{\mathrm{KL} + \log \log b}{\log b}, \qquad \mathrm{log\_c} = 0
 
     Parameters
     ----------
@@ -47,9 +50,11 @@ def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | 
     Notes
     -----
     For a proper prior that is uniform in log|w| over n orders of magnitude (factors of b), and
-    gives both signs the same probability, the KL is ::
+    gives both signs the same probability, the KL is:
 
-        KL/log b = log_b 2 + log_b n + digits,
+    .. math::
+
+        \frac{\mathrm{KL}}{\log b} = \log_b 2 + \log_b n + \mathrm{digits},
 
     where the terms are the digits of the sign, the exponent and the mantissa. This is Eq. 13 in
     appendix A of [1]_, with its constant. The number of digits does not depend on n. As alpha -> 0,

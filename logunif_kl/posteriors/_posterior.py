@@ -49,11 +49,14 @@ def neg_kl_posterior(
     prior: Any = None,
     return_error: bool = False,
 ) -> float | tuple[float, float]:
-    """-KL(q || p) of any continuous posterior q, with p(w) = C/|w|: *maximise* it (ELBO sign).
+    r"""-KL(q || p) of any continuous posterior q, with p(w) = C/|w|: *maximise* it (ELBO sign).
 
-    With the differential entropy H(q) ([1]_, Eq. 38)::
+    With the differential entropy H(q) ([1]_, Eq. 38):
 
-        -KL = log c + log(1/2) + H(q) - E log|w| = log C + H(q) - E log|w|
+    .. math::
+
+        -\mathrm{KL} = \log c + \log\tfrac12 + H(q) - \mathrm{E} \log\lvert w\rvert
+        = \log C + H(q) - \mathrm{E} \log\lvert w\rvert
 
     Here c is the prior density of log|w|. Each sign has half of the prior's mass, so C = c/2 and
     p(w) = c/(2 |w|).

@@ -43,13 +43,18 @@ def neg_kl_split(
     log_c: float | None = None,
     points: Iterable[float] = (),
 ) -> Split:
-    """-KL(q || p) in two parts, for the sign of w and for its magnitude.
+    r"""-KL(q || p) in two parts, for the sign of w and for its magnitude.
 
-    With Q the posterior probability of a negative weight ([1]_, Eq. 37 and the equation after it)::
+    With Q the posterior probability of a negative weight ([1]_, Eq. 37 and the equation after it):
 
-        sign_bit  = log(1/2) - Q log Q - (1 - Q) log(1 - Q)
-        magnitude = log c - Q E[log(q/Q) + log|w| | w < 0]
-                          - (1 - Q) E[log(q/(1 - Q)) + log|w| | w > 0],     c = 2 C
+    .. math::
+
+        \mathrm{sign\_bit} &= \log\tfrac12 - Q \log Q - (1 - Q) \log(1 - Q) \\
+        \mathrm{magnitude} &= \log c - Q\, \mathrm{E}\left[
+        \log\frac{q}{Q} + \log\lvert w\rvert \mid w < 0\right] \\
+        &\quad - (1 - Q)\, \mathrm{E}\left[
+        \log\frac{q}{1 - Q} + \log\lvert w\rvert \mid w > 0\right],
+        \qquad c = 2 C
 
     In the sum of the two parts, the terms in Q cancel, which gives Eq. 38. `sign_bit` is -log 2 if
     all weights have the same sign, and 0 if the posterior is symmetric about 0.

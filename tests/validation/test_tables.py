@@ -35,14 +35,17 @@ def test_each_section_shows_its_records(name, tmp_path, monkeypatch):
 class TestSpeed:
     def test_sizes_show_the_worse_type(self):
         of = records("sizes")[0]
-        rows = [row for row in of["by_size"] if row["function"] == "kl_gap"]
-        shown = cells("sizes")
+        shown = [line.split(" | ")[-1] for line in tables.section("sizes").splitlines()]
         for kind in ("out=", "new arrays"):
-            large = [r for r in rows if (r["results"], r["size"]) == (kind, of["sizes"][-1])]
-            worse = max(row["against_middle"]["median"] for row in large)
-            assert f"{worse:.2f}" in shown["kl_gap"][-1]
+            worse = max(
+                row["against_middle"]["median"]
+                for row in of["by_size"]
+                if (row["function"], row["results"], row["size"])
+                == ("kl_gap", kind, of["sizes"][-1])
+            )
+            assert any(cell.startswith(f"{worse:.2f} ") for cell in shown), kind
         cold = of["cold"]["rows"][0]
-        assert shown[cold["dtype"]][-2:] == [with_quartiles(cold["ratio"]), ">= 8"]
+        assert cells("sizes")[cold["dtype"]][-1] == with_quartiles(cold["ratio"])
 
     def test_magnitudes_show_the_slowest(self):
         row = records("magnitudes")[0]["by_function"][-1]
@@ -51,12 +54,11 @@ class TestSpeed:
         assert shown[2:4] == [f"{worst['argument']}: {worst['at']}", worst["elements"]]
         assert shown[4] == with_quartiles(worst["against_usual"])
 
-    def test_training_has_the_target_of_its_sizes(self):
+    def test_training_shows_its_ratios_by_size(self):
         (suite,) = records("training")[1]["suites"]
         what = "ours, jitted / peers, jitted, forward+backward"
         ratios = [r for sized in suite["sizes"] for r in sized["ratios"] if r["what"] == what]
-        shown = [*map(with_quartiles, ratios), "<= 1.1, <= 1, <= 0.8", ""]
-        assert cells("training")[what] == shown
+        assert cells("training")[what] == [*map(with_quartiles, ratios)]
 
 
 def test_the_accuracy_of_frameworks_is_rounded_up():

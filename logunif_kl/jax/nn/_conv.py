@@ -37,12 +37,15 @@ def conv(
     dtype: Any = None,
     precision: Any = None,
 ) -> Any:
-    """Draw a convolution with random weights plus a bias, or return its mean.
+    r"""Draw a convolution with random weights plus a bias, or return its mean.
 
     By local reparameterisation (Kingma et al. 2015, section 2.3) each output is drawn from its own
-    distribution, given the input::
+    distribution, given the input:
 
-        y ~ N(conv(x, E w), conv(x^2, Var w))
+    .. math::
+
+        y \sim \mathcal N\left(\mathrm{conv}(x, \mathrm{E}\, w),\;
+        \mathrm{conv}(x^2, \mathrm{Var}\, w)\right)
 
     The noise at each position is independent, as if a dense layer were applied to each patch. If
     weights were drawn once, the outputs at different positions would be correlated.

@@ -27,12 +27,15 @@ def dense(
     dtype: Any = None,
     precision: Any = None,
 ) -> Any:
-    """Draw ``x @ w + bias`` for random weights w, or return its mean.
+    r"""Draw ``x @ w + bias`` for random weights w, or return its mean.
 
     By local reparameterisation (Kingma et al. 2015, section 2.3, Eq. 6) each output is drawn from
-    its own distribution, given the input::
+    its own distribution, given the input:
 
-        y_j ~ N(sum_i x_i E w_ij, sum_i x_i^2 Var w_ij)
+    .. math::
+
+        y_j \sim \mathcal N\left(\sum_i x_i\, \mathrm{E}\, w_{ij},\;
+        \sum_i x_i^2\, \mathrm{Var}\, w_{ij}\right)
 
     This costs two products. The gradients have a smaller variance than if weights were drawn once
     for the minibatch, or once for each example.

@@ -42,11 +42,14 @@ class Bound(NamedTuple):
 
 
 def elbo(log_likelihood: Any, neg_kl: Any, dataset_size: float, *, kl_weight: Any = 1.0) -> Bound:
-    """Compute the variational lower bound from a minibatch (Kingma et al. 2015, Eqs. 1 and 3).
+    r"""Compute the variational lower bound from a minibatch (Kingma et al. 2015, Eqs. 1 and 3).
 
-    With N examples in the data set and M in the minibatch::
+    With N examples in the data set and M in the minibatch:
 
-        value = N/M sum_i log p(y_i | x_i, w) + kl_weight * neg_kl
+    .. math::
+
+        \mathrm{value} = \frac NM \sum_i \log p(y_i \mid x_i, w)
+        + \mathrm{kl\_weight} \cdot \mathrm{neg\_kl}
 
     Parameters
     ----------

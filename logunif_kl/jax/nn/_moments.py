@@ -26,16 +26,19 @@ Array = Any
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, repr=False)
 class Moments:
-    """The mean and the variance of each element of an array.
+    r"""The mean and the variance of each element of an array.
 
     If you pass `Moments` in place of the input, `dense`, `conv`, `embedding`, `relu`, `max_pool`
     and `avg_pool` return the `Moments` of their outputs under the posterior over the weights. No
     noise is drawn. This is variance back-propagation (Haussmann et al. 2018, section 2.3). A layer
     with weights N(mu, sigma^2) has outputs h with these moments, if its inputs a are independent
-    (Eqs. 3 and 4)::
+    (Eqs. 3 and 4):
 
-        E[h_j]   = sum_i E[a_i] mu_ij + bias_j
-        var[h_j] = sum_i E[a_i]^2 sigma_ij^2 + var[a_i] (mu_ij^2 + sigma_ij^2)
+    .. math::
+
+        \mathrm{E}[h_j] &= \sum_i \mathrm{E}[a_i] \mu_{ij} + \mathrm{bias}_j \\
+        \mathrm{var}[h_j] &= \sum_i \mathrm{E}[a_i]^2 \sigma_{ij}^2
+        + \mathrm{var}[a_i] (\mu_{ij}^2 + \sigma_{ij}^2)
 
     ``mean, variance = moments`` unpacks `Moments`.
 
@@ -173,14 +176,16 @@ def through(
 
 
 def relu(x: Any) -> Any:
-    """Compute max(x, 0), or its moments under the identity-delta decomposition.
+    r"""Compute max(x, 0), or its moments under the identity-delta decomposition.
 
     For `Moments` of h, max(h, 0) is written as z h, with an independent step z (Haussmann et al.
     2018, section 2.3.1). P(z = 1) is sigmoid(C E[h]), with C the `steepness` of the moments. By
-    default z is 1 where E[h] > 0, and 0 elsewhere::
+    default z is 1 where E[h] > 0, and 0 elsewhere:
 
-        E[z h]   = E[z] E[h]
-        var[z h] = E[z] var[h] + var[z] E[h]^2
+    .. math::
+
+        \mathrm{E}[z h] &= \mathrm{E}[z]\, \mathrm{E}[h] \\
+        \mathrm{var}[z h] &= \mathrm{E}[z]\, \mathrm{var}[h] + \mathrm{var}[z]\, \mathrm{E}[h]^2
 
     Parameters
     ----------

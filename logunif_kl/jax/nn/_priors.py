@@ -19,11 +19,13 @@ Array = Any
 
 
 class NormalPrior(_layers.NormalPrior):
-    """The prior N(0, variance) of each weight.
+    r"""The prior N(0, variance) of each weight.
 
-    With t = log sigma^2 - log variance, the KL of a weight N(mu, sigma^2) is::
+    With t = log sigma^2 - log variance, the KL of a weight N(mu, sigma^2) is:
 
-        KL(q || p) = 1/2 [mu^2/variance + e^t - 1 - t]
+    .. math::
+
+        \mathrm{KL}(q \,\Vert\, p) = \tfrac12 \left[\mu^2/\mathrm{variance} + e^t - 1 - t\right]
 
     It is zero where mu = 0 and sigma^2 is the variance of the prior. Pass it as the `penalty` of
     `neg_kl`, `kl` or `named_kl`, for weights that are `Normal` nodes.
@@ -55,12 +57,14 @@ class NormalPrior(_layers.NormalPrior):
 
 
 class StudentTPrior(_layers.StudentTPrior):
-    """Student's t prior with center 0 of each weight.
+    r"""Student's t prior with center 0 of each weight.
 
-    With a^2 = df scale^2, the prior is a proper density, and -KL has no constant to choose::
+    With a^2 = df scale^2, the prior is a proper density, and -KL has no constant to choose:
 
-        p(w) = (1 + w^2/a^2)^(-(df + 1)/2) / (B(df/2, 1/2) a)
-        -KL(q || p) = 1/2 log(2 pi e sigma^2) + E log p(w)
+    .. math::
+
+        p(w) &= \frac{(1 + w^2/a^2)^{-(\mathrm{df} + 1)/2}}{B(\mathrm{df}/2, 1/2)\, a} \\
+        -\mathrm{KL}(q \,\Vert\, p) &= \tfrac12 \log(2 \pi e \sigma^2) + \mathrm{E} \log p(w)
 
     As df -> 0, -KL - log(df/2) tends to -KL from the log-uniform prior with ``log_c=0``. The
     documentation of `logunif_kl.torch.nn.StudentTPrior` has the method and its errors, which are
@@ -112,11 +116,14 @@ def _of_student_rule(df: float, scale: float, primals: Any, tangents: Any) -> An
 )
 @dataclass(frozen=True, repr=False)
 class ScaleMixturePrior(_layers.ScaleMixturePrior):
-    """A scale mixture of two normal priors, by Monte Carlo.
+    r"""A scale mixture of two normal priors, by Monte Carlo.
 
-    The prior of each weight is that of Blundell et al. (2015), Eq. 7::
+    The prior of each weight is that of Blundell et al. (2015), Eq. 7:
 
-        p(w) = probability N(w; 0, sigma1^2) + (1 - probability) N(w; 0, sigma2^2)
+    .. math::
+
+        p(w) = \mathrm{probability}\; \mathcal N(w; 0, \mathrm{sigma1}^2)
+        + (1 - \mathrm{probability})\; \mathcal N(w; 0, \mathrm{sigma2}^2)
 
     -KL(q || p) = 1/2 log(2 pi e sigma^2) + E log p(w), where the mean over samples
     w = mu + sigma eps estimates the expectation without bias. Gradients pass through the samples.

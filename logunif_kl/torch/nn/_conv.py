@@ -147,12 +147,15 @@ class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):
 
 
 class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
-    """`torch.nn.Conv2d` with a Gaussian posterior over its weights.
+    r"""`torch.nn.Conv2d` with a Gaussian posterior over its weights.
 
     The ``"local"`` estimator (Kingma et al. 2015, Eq. 6) draws each output from its own Gaussian.
-    For an input a, with * the convolution::
+    For an input a, with * the convolution:
 
-        b = a * mu + bias + sqrt(a^2 * sigma^2) zeta,    zeta ~ N(0, 1)
+    .. math::
+
+        b = a * \mu + \mathrm{bias} + \sqrt{a^2 * \sigma^2}\; \zeta, \qquad
+        \zeta \sim \mathcal N(0, 1)
 
     A single element of b has the same distribution as with sampled weights. Elements at different
     positions share weights, but get independent noise. The other estimators sample the weights, so

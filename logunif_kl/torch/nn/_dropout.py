@@ -74,12 +74,15 @@ class GaussianDropoutA(StochasticModule):
 
 
 class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
-    """Gaussian dropout of type B: a linear layer that draws each output from a Gaussian.
+    r"""Gaussian dropout of type B: a linear layer that draws each output from a Gaussian.
 
     Wang and Manning (2013); Kingma et al. (2015), Eq. 10. For inputs a_mi of example m, weights
-    theta_ij and alpha = p/(1-p), the outputs are::
+    theta_ij and alpha = p/(1-p), the outputs are:
 
-        b_mj ~ N(sum_i a_mi theta_ij + bias_j,  alpha sum_i a_mi^2 theta_ij^2)
+    .. math::
+
+        b_{mj} \sim \mathcal N\left(\sum_i a_{mi} \theta_{ij} + \mathrm{bias}_j,\;
+        \alpha \sum_i a_{mi}^2 \theta_{ij}^2\right)
 
     Each output has independent noise. The bias has none. In evaluation mode the mean is returned.
 

@@ -62,11 +62,13 @@ class Bound(NamedTuple):
 
 
 class ELBO(torch.nn.Module):
-    """A module that estimates the variational lower bound of a model from minibatches.
+    r"""A module that estimates the variational lower bound of a model from minibatches.
 
-    Kingma et al. (2015), Eqs. 1 and 3, with N examples in the data set and M in the minibatch::
+    Kingma et al. (2015), Eqs. 1 and 3, with N examples in the data set and M in the minibatch:
 
-        bound = (N/M) sum_m log p(y_m | x_m, w) + kl_weight (-KL(q || p))
+    .. math::
+
+        \text{bound} = \frac NM \sum_m \log p(y_m \mid x_m, w) - \mathrm{kl\_weight}\, \mathrm{KL}
 
     The model draws noise, so the value is random. With ``kl_weight=1`` its expectation is the
     bound. In evaluation mode layers draw no noise, so the value is not a bound and the ELBO raises
@@ -76,9 +78,8 @@ class ELBO(torch.nn.Module):
     Parameters
     ----------
     model : torch.nn.Module
-        A module with variational layers or a `SampledModule`, called as ``model(x)``. It is called
-        as ``model(*x)`` for a tuple of inputs, and as ``model(**x)`` for a mapping, such as a batch
-        of Hugging Face.
+        A module with variational layers or a `SampledModule`. It is called as ``model(x)``, for a
+        tuple of inputs as ``model(*x)``, and for a mapping (Hugging Face) as ``model(**x)``.
     log_likelihood : callable
         ``log_likelihood(output, target)`` returns log p of each example, with the minibatch as the
         first dimension. Further dimensions are summed. The output is that of the model, or the

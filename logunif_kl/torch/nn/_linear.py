@@ -17,13 +17,16 @@ Tensor = torch.Tensor
 
 
 class VariationalLinear(VariationalLayer, torch.nn.Linear):
-    """`torch.nn.Linear` with a Gaussian posterior over its weights.
+    r"""`torch.nn.Linear` with a Gaussian posterior over its weights.
 
     The posterior of a weight w_ij from input i to output j is N(mu_ij, sigma_ij^2) or, with
     ``posterior="multiplicative"``, N(theta_ij, alpha_ij theta_ij^2). The ``"local"`` estimator
-    ([1]_, Eq. 6) draws each output b_j from its own Gaussian, given the inputs a_i::
+    ([1]_, Eq. 6) draws each output b_j from its own Gaussian, given the inputs a_i:
 
-        b_j = sum_i a_i mu_ij + bias_j + sqrt(sum_i a_i^2 sigma_ij^2) zeta_j,    zeta_j ~ N(0, 1)
+    .. math::
+
+        b_j = \sum_i a_i \mu_{ij} + \mathrm{bias}_j
+        + \sqrt{\sum_i a_i^2 \sigma_{ij}^2}\; \zeta_j, \qquad \zeta_j \sim \mathcal N(0, 1)
 
     The layer draws noise in training mode and within `logunif_kl.torch.nn.sampling`. Otherwise it
     computes `torch.nn.Linear` with the means as weights. The bias has no variance. As the loss, use
@@ -110,11 +113,15 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     although the rows of one example share their weights.
 
     With ``posterior="scaled"``, a weight is the product w_ij = z_i v_ij of a scale and a weight, as
-    in BC-GNJ ([4]_, Eqs. 6 and 8)::
+    in BC-GNJ ([4]_, Eqs. 6 and 8):
 
-        q(z_i) = N(scale_i, s_i^2),    q(v_ij) = N(mu_ij, sigma_ij^2)
-        p(z_i) = C/|z_i|,    p(v_ij) = N(0, 1)
-        KL = sum_i KL(q(z_i) || p(z)) + sum_ij 1/2 [mu_ij^2 + sigma_ij^2 - 1 - log sigma_ij^2]
+    .. math::
+
+        q(z_i) &= \mathcal N(\mathrm{scale}_i, s_i^2), \qquad
+        q(v_{ij}) = \mathcal N(\mu_{ij}, \sigma_{ij}^2) \\
+        p(z_i) &= C / \lvert z_i \rvert, \qquad p(v_{ij}) = \mathcal N(0, 1) \\
+        \mathrm{KL} &= \sum_i \mathrm{KL}\left(q(z_i) \,\Vert\, p(z)\right)
+        + \sum_{ij} \tfrac12 \left[\mu_{ij}^2 + \sigma_{ij}^2 - 1 - \log \sigma_{ij}^2\right]
 
     The first term is exact; [4]_ approximates it (``penalty="molchanov"``). The mean of w_ij is
     scale_i mu_ij. Given a sample of z_i, the estimator acts on v. As with correlated noise,

@@ -22,11 +22,14 @@ _SCALES = ("scale", "scale_log_sigma2")
 
 
 def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
-    """Compute -KL(q || p) of all variational layers of a model: *maximise* it (ELBO sign).
+    r"""Compute -KL(q || p) of all variational layers of a model: *maximise* it (ELBO sign).
 
-    It is a sum over all alphas, with F as in `logunif_kl.neg_kl` (Hron et al. 2017, Eq. 1)::
+    It is a sum over all alphas, with F as in `logunif_kl.neg_kl` (Hron et al. 2017, Eq. 1):
 
-        -KL = sum_i c_i (constant - F(u_i)),    u_i = 1/(2 alpha_i),    constant = 0 (zero_at=inf)
+    .. math::
+
+        -\mathrm{KL} = \sum_i c_i \left(\mathrm{constant} - F(u_i)\right), \qquad
+        u_i = \frac{1}{2 \alpha_i}, \qquad \mathrm{constant} = 0 \; (\mathrm{zero\_at} = \infty)
 
     c_i is the number of weights, or scales of correlated noise, that share alpha_i. Layers with
     ``posterior="scaled"`` have alphas of their scales, and add -KL of v (`VariationalLinear`). A

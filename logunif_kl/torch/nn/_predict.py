@@ -54,15 +54,17 @@ def predict(
     generator: torch.Generator | None = None,
     progress: bool = False,
 ) -> Prediction:
-    """Return the predictions of a model with dropout, and how uncertain they are.
+    r"""Return the predictions of a model with dropout, and how uncertain they are.
 
     The model runs S times with the noise of training, and the predictions are averaged. If p_s are
     the class probabilities in sample s, and H is the entropy, the results are (Houlsby et al. 2011,
-    Eq. 2; Gal 2016, section 3.3)::
+    Eq. 2; Gal 2016, section 3.3):
 
-        mean               = p = (1/S) sum_s p_s
-        entropy            = H(p) = -sum_c p_c log p_c
-        mutual_information = H(p) - (1/S) sum_s H(p_s)
+    .. math::
+
+        \mathrm{mean} &= p = \frac1S \sum_s p_s \\
+        \mathrm{entropy} &= H(p) = -\sum_c p_c \log p_c \\
+        \mathrm{mutual\_information} &= H(p) - \frac1S \sum_s H(p_s)
 
     The entropy is large where classes overlap or samples contradict each other. The mutual
     information is large only where samples contradict each other.

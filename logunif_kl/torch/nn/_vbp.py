@@ -23,13 +23,16 @@ def moments(
     *,
     steepness: float = math.inf,
 ) -> Moments:
-    """Compute the mean and the variance of a network's outputs without samples.
+    r"""Compute the mean and the variance of a network's outputs without samples.
 
     This is variance back-propagation ([1]_, section 2.3). A layer with weights N(mu, sigma^2) has
-    outputs h with these moments, if its inputs a are independent (Eqs. 3 and 4)::
+    outputs h with these moments, if its inputs a are independent (Eqs. 3 and 4):
 
-        E[h_j]   = sum_i E[a_i] mu_ij + bias_j
-        var[h_j] = sum_i E[a_i]^2 sigma_ij^2 + var[a_i] (mu_ij^2 + sigma_ij^2)
+    .. math::
+
+        \mathrm{E}[h_j] &= \sum_i \mathrm{E}[a_i] \mu_{ij} + \mathrm{bias}_j \\
+        \mathrm{var}[h_j] &= \sum_i \mathrm{E}[a_i]^2 \sigma_{ij}^2
+        + \mathrm{var}[a_i] (\mu_{ij}^2 + \sigma_{ij}^2)
 
     A rectifier max(h, 0) is written as z h, where the step z has a posterior of its own (the
     identity-delta decomposition). By default z is 1 where E[h] > 0, and 0 elsewhere. Hence
