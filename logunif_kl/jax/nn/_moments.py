@@ -59,16 +59,11 @@ class Moments:
 
     Notes
     -----
-    A node of a pytree whose leaves are the mean and the variance. A function that only moves
-    elements can be applied to both with `jax.tree.map`, and `reshape` does so.
-
-    The moments are exact through one layer. Without input variance they are also exact through two
-    layers without a rectifier between them. Otherwise there are two approximations. First, the
-    rectifier ignores that z depends on h. Second, elements are assumed to be independent, but
-    outputs of a convolution that read the same random inputs are dependent.
-
-    Layers compute variances in float32 if the mean is of a half type. A finite variance never
-    becomes negative or infinite by rounding.
+    A pytree of the mean and the variance. They are exact through one layer, and without input
+    variance through two layers without a rectifier between them. Otherwise the rectifier ignores
+    that z depends on h, and elements are assumed to be independent, although outputs of a
+    convolution that read the same random inputs are dependent. Layers compute variances in float32
+    if the mean is of a half type. Rounding makes no finite variance negative or infinite.
 
     References
     ----------
