@@ -35,7 +35,8 @@ def lines(app: Sphinx) -> Iterator[str]:
         entries = []
         for name in env.toctree_includes.get(part, []):
             text = first_sentence(env.get_doctree(name))
-            entry = f"- [{env.titles[name].astext()}](_sources/{name}.md.txt)"
+            source = f"_sources/{name}{Path(env.doc2path(name)).suffix}.txt"
+            entry = f"- [{env.titles[name].astext()}]({source})"
             entries.append(f"{entry}: {text}" if text else entry)
         yield "\n".join(entries)
 

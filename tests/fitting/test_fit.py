@@ -396,6 +396,8 @@ class TestAxes:
 
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch, tmp_path):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for path in (None, tmp_path / "a.png"):
         words = r'needs matplotlib.*pip install "logunif_kl\[plot\]"'

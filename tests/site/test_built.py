@@ -29,8 +29,8 @@ def words(text):
 
 def test_llms_lists_every_page():
     text = source("llms.txt")
-    listed = re.findall(r"\]\((_sources/\S+\.md\.txt)\)", text)
-    pages = {path.relative_to(SITE).as_posix() for path in SITE.glob("_sources/*/*.md.txt")}
+    listed = re.findall(r"\]\((_sources/\S+\.(?:md|ipynb)\.txt)\)", text)
+    pages = {path.relative_to(SITE).as_posix() for path in SITE.glob("_sources/*/*.txt")}
     assert set(listed) == {page for page in pages if not page.endswith("/index.md.txt")}
     assert len(listed) == len(set(listed)) > 40
     assert text.startswith("# logunif_kl ")

@@ -12,11 +12,10 @@ import pytest
 import logunif_kl as lk
 from logunif_kl.cli import provenance
 from logunif_kl.cli.bench.training import BACKWARD, FORWARD
-from validation.benchmarks import cells, functions, magnitudes, sizes, tables
+from validation.benchmarks import cells, functions, magnitudes, sizes
 from validation.benchmarks.__main__ import main
 from validation.benchmarks.frameworks import BYTES, COPIES, COPY
 from validation.output import seal
-from validation.paths import RESULTS
 
 
 def run(arguments, tmp_path):
@@ -495,18 +494,9 @@ def test_the_bench_of_the_package_is_recorded(tmp_path, capsys, monkeypatch):
     assert set(document["import_seconds"]) == {row["over"], row["under"]}
     shown = capsys.readouterr().out
     [line] = [line for line in shown.splitlines() if "scipy dawsn / kl_gap_grad" in line]
-    assert [cell.strip() for cell in line.split("|")[-3:-1]] == [">= 5", ">= 10"]
-
-
-def test_every_target_is_of_a_committed_ratio():
-    bench, *of_frameworks = (
-        json.loads((RESULTS / "bench" / f"{name}.json").read_text(encoding="utf-8"))
-        for name in ("bench", "bench_torch", "bench_jax")
-    )
-    suites = [suite for each in of_frameworks for suite in each["suites"]]
-    sizes = [sized for suite in suites for sized in suite["sizes"] + suite["on_threads"]]
-    ratios = [row for each in (bench, *sizes) for row in each["ratios"]]
-    assert set(tables.TARGETS) <= {row["what"] for row in ratios}
+    median, extent = line.split("|")[-3:-1]
+    assert float(median) > 0.0
+    assert " to " in extent
 
 
 @pytest.mark.parametrize(
