@@ -38,7 +38,8 @@ TOO_WIDE = """() => {
 WIDE_TABLES = """[...document.querySelectorAll(".pst-scrollable-table-container")]
     .filter(e => e.scrollWidth > e.clientWidth).map(e => e.querySelector("th").innerText)"""
 # Pictures that stay light in the dark, or have letters that do not become light.
-DARK = """[...document.querySelectorAll(".bd-article img:not(.toggler)")].map(e => e.src).concat(
+DARK = """[...document.querySelectorAll(".bd-article img:not(.toggler)")]
+    .filter(e => !getComputedStyle(e).filter.includes("invert")).map(e => e.src).concat(
     [...document.querySelectorAll("figure.drawn")].filter(e => getComputedStyle(e.closest("div"))
         .backgroundColor !== "rgba(0, 0, 0, 0)" || !e.outerHTML.includes("currentColor"))
         .map(e => e.querySelector("svg").ariaLabel))"""
