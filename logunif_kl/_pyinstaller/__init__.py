@@ -4,5 +4,5 @@ from pathlib import Path
 
 
 def hook_folders() -> list[str]:
-    """Return the folders with hooks, for the entry point ``pyinstaller40``."""
+    """Return the directories with hooks. PyInstaller calls this by the entry point."""
     return [str(Path(__file__).parent)]

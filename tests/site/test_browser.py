@@ -201,9 +201,13 @@ class TestExplore:
     def test_the_pointer_shows_the_values(self, open):
         self.part(open, "values").hover()
         shown = self.part(open, "values-hover").inner_text()
-        at, exact = map(float, re.match(r"at log α = (\S+): exact ([^,]+), cubic", shown).groups())
-        assert exact == pytest.approx(lk.neg_kl(at), abs=0.01)
+        words = r"at log α = (\S+): exact (\S+), cubic \S+, sigmoid (\S+), bound"
+        at, exact, sigmoid = map(float, re.match(words, shown).groups())
         assert abs(at) < 1.0
+        # Four digits are shown. The two curves differ by 1 %.
+        assert exact == pytest.approx(lk.neg_kl(at), rel=1e-3)
+        assert sigmoid == pytest.approx(lk.methods.molchanov(at), rel=1e-3)
+        assert sigmoid != pytest.approx(exact, rel=2e-3)
 
     def test_the_legend_has_every_curve(self, open):
         legend = open.locator(".explore p:has(.exact)").inner_text()

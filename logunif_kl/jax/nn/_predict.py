@@ -178,7 +178,7 @@ def _with_variance(output: tuple[Any, ...], log_sigma2: Any) -> tuple[Array, Arr
     """Stack the mean and the variance of the data's noise, with the entropy of one sample."""
     if log_sigma2 is not None:
         raise ValueError(
-            "log_sigma2 was given, but the model returns its own beside the mean: leave it out"
+            "log_sigma2 was given, but the model returns its own: leave out the argument"
         )
     if len(output) != 2:
         raise ValueError(

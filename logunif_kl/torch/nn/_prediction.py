@@ -105,7 +105,7 @@ def check_output(
     if type(output) is tuple and likelihood in ("normal", WITH_VARIANCE):
         if log_sigma2 is not None:
             raise ValueError(
-                "log_sigma2 was given, but the model returns its own beside the mean: leave it out"
+                "log_sigma2 was given, but the model returns its own: leave out the argument"
             )
         mean, of_data = torch.broadcast_tensors(*pair(output))
         return WITH_VARIANCE, torch.stack((mean, of_data), -1)

@@ -235,7 +235,7 @@ class TestPredictions:
                     lambda key: (jnp.ones(3),) * 2, KEY, likelihood="normal", log_sigma2=0.0
                 ),
                 ValueError,
-                "log_sigma2 was given, but the model returns its own beside the mean: leave it out",
+                "log_sigma2 was given, but the model returns its own: leave out the argument",
             ),
             (
                 lambda: nn.predict(logits, KEY, link="probit"),
