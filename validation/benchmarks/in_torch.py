@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -121,3 +122,27 @@ def cpu_peak_bytes(job: Job) -> int:
         held += event.nbytes()
         peak = max(peak, held)
     return peak
+
+
+# Operations of torch that multiply matrices, and those that draw random numbers.
+PRODUCTS = re.compile(r"::(mm|addmm|bmm|\w*convolution\w*)$")
+NOISE = re.compile(r"::(normal_|uniform_|bernoulli_|rand\w*)$")
+
+
+def shares(job: Job, device: str, repeats: int = 3) -> dict[str, float]:
+    """Return the shares of a job's time that matrix products and random numbers take."""
+    job()
+    activities = [ProfilerActivity.CPU]
+    if device == "cuda":
+        activities.append(ProfilerActivity.CUDA)
+    with profile(activities=activities) as profiler:
+        for _ in range(repeats):
+            job()
+    clock = "self_device_time_total" if device == "cuda" else "self_cpu_time_total"
+    times = [(event.key, getattr(event, clock)) for event in profiler.key_averages()]
+    total = sum(time for _, time in times)
+    kinds = {"products": PRODUCTS, "noise": NOISE}
+    return {
+        kind: sum(time for key, time in times if pattern.search(key)) / total
+        for kind, pattern in kinds.items()
+    }

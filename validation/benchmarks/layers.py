@@ -21,7 +21,7 @@ from logunif_kl.cli.bench import _torch
 from logunif_kl.cli.timing import rounds, spread, spreads
 from logunif_kl.torch import kl_normal, nn
 from validation.benchmarks import peers
-from validation.benchmarks.in_torch import cpu_peak_bytes, cuda_peak_bytes
+from validation.benchmarks.in_torch import cpu_peak_bytes, cuda_peak_bytes, shares
 from validation.benchmarks.peers import OURS, OURS_ALONE, OURS_PER_BATCH, TORCH, Made
 from validation.benchmarks.training import timed
 from validation.output import Record, track
@@ -293,6 +293,7 @@ def _network(plan: Plan, title: str, kinds: list[Made], network: Network) -> Rec
     for row in rows:
         row["noise"] = noise[row["name"]]
         row["peak_megabytes"] = peak(of[row["name"]].gradients) / 1e6
+        row["shares"] = shares(of[row["name"]].step, plan.device)
     # Our time over torch's and over our own, and the others' over ours.
     pairs = []
     for suffix in ("", COMPILED):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from logunif_kl.cli.bench import functions as of_functions
 from logunif_kl.cli.bench.training import with_quartiles
 from validation.benchmarks import frameworks
-from validation.markdown import columns, processor, table, threads
+from validation.markdown import columns, number, processor, table, threads
 from validation.output import Record
 
 TYPES = ("float64", "float32")
@@ -135,7 +135,16 @@ def layers(results: Record) -> str:
         name = network["network"]
         rows = ([row["what"], with_quartiles(row)] for row in network["ratios"])
         shown.append(table([f"{name}: {where}", "median (quartiles)"], rows))
+        if all("shares" in way for way in network["ways"]):
+            steps = ([way["name"], *_step(way)] for way in network["ways"])
+            shown.append(table([f"{name}: a step", "ms", "products", "random numbers"], steps))
     return "\n\n".join(shown)
+
+
+def _step(way: Record) -> list[str]:
+    """Return the time of a step and the shares of matrix products and of random numbers."""
+    of = (f"{100 * way['shares'][kind]:.0f} %" for kind in ("products", "noise"))
+    return [number(way["milliseconds"]["step"]["median"]), *of]
 
 
 # Tables by the name of the benchmark.

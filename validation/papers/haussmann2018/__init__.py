@@ -6,8 +6,8 @@ learning curves below,
 each seed: variance back-propagation learns faster and ends with a lower test error than sampling.
 
 *Sampling-Free Variational Inference of Bayesian Neural Networks by Variance Backpropagation*,
-arXiv:1805.07654, in its first version. The tables in our text of it have lost their numbers, so its
-words are decided below.
+arXiv:1805.07654, first version. Our copy of the paper has tables without numbers, so this page
+tests its statements in words.
 
 ## How they were run
 

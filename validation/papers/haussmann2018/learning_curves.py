@@ -230,8 +230,8 @@ def show(record: Record) -> str:
         ("holds", lambda row: yes(row["holds"])),
     )
     return (
-        f"{shown}{_histograms(record)}\n\nWhat the paper says of it, which holds here if it does "
-        f"for each seed:\n\n{said}"
+        f"{shown}{_histograms(record)}\n\nThe paper's statements about the learning curves. A "
+        f"statement holds if it holds for each seed:\n\n{said}"
     )
 
 

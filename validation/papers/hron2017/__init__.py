@@ -4,7 +4,7 @@ The posterior under the log-uniform prior cannot be normalised, as Proposition 1
 cut-off of 10⁻³⁰⁰ the normaliser grows in proportion to the logarithm of the cut-off.
 
 *Variational Gaussian Dropout is not Bayesian*, arXiv:1711.02989. The statements of sections 2 to 4,
-with each number next to its prediction. {doc}`claims` decides the paper's statements in formulas.
+with each number next to its prediction. {doc}`claims` tests the paper's formulas.
 
 ## How they were run
 

@@ -193,10 +193,10 @@ def show(record: Record) -> str:
         ("prior over s alone", "{with_the_prior_over_s_alone:.2f}"),
     )
     return (
-        thinned + "\n\nThe samples deviate by at most "
-        f"{record['greatest_deviation_in_standard_errors']:.1f} standard errors, of all "
-        f"{sum(len(part['rows']) for part in record['growth'])}. KL in nats, C = 1, of a row:\n\n"
-        + others
+        f"{thinned}\n\nAmong all {sum(len(part['rows']) for part in record['growth'])} rows, the "
+        "sampled KL deviates by at most "
+        f"{record['greatest_deviation_in_standard_errors']:.1f} standard errors. KL of one row of "
+        "weights in nats, for C = 1:\n\n" + others
     )
 
 

@@ -263,11 +263,11 @@ def show(record: Record) -> str:
             ("Z", "{middle[normaliser]:.6f}"),
             ("line", "{middle[predicted]:.6f}"),
         ),
-        "The slope is that between the two least cut-offs. The line has the predicted slope and, "
-        "but for the first model, goes through Z at the least a, "
+        "The slope is measured between the two smallest cut-offs. The line has the predicted "
+        "slope. Except for the first model, the line goes through Z at the smallest a, "
         f"{number(around[0]['last']['cut_off'])}.",
-        "For the logistic regression with one observation every constant is predicted; the bound "
-        "is that of the proof, with r = L(0)/2:",
+        "For the logistic regression with one observation, every constant is predicted. The bound "
+        "comes from the proof, with r = L(0)/2:",
         columns(
             around[0]["rows"],
             ("a", rounded("cut_off")),
@@ -279,7 +279,8 @@ def show(record: Record) -> str:
             ("predicted", "{left_predicted:.6f}"),
             ("bound", "{bound_of_the_proof:.3f}"),
         ),
-        "Its right tail, from k to the cut-off K, between the paper's bound and log(K/k):",
+        "The mass of its right tail, from k to the cut-off K, lies between the paper's bound and "
+        "log(K/k):",
         columns(
             (row for row in record["tail"] if not 1e9 <= row["cut_off"] / row["k"] <= 1e299),
             ("k", rounded("k")),
@@ -289,7 +290,7 @@ def show(record: Record) -> str:
             ("paper's bound", "{lower_bound_of_the_paper:.6f}"),
             ("log(K/k)", "{upper_bound:.6f}"),
         ),
-        "The tails of all the models, as slopes in log K; without a slope the mass is finite:",
+        "The slopes in log K of the tails of all models. If the slope is 0, the mass is finite:",
         columns(
             record["other_tails"],
             ("model", "{model}"),
@@ -298,8 +299,8 @@ def show(record: Record) -> str:
             ("predicted", "{slope_predicted:.0f}"),
             ("mass beyond 1", rounded("mass_beyond_1", 6)),
         ),
-        "Networks of two weights, one hidden unit: the coefficient of log(1/a)² with both cut-offs "
-        "at a, and the slope in log(1/a) with that of the first weight alone:",
+        "Networks of two weights and one hidden unit: the coefficient of log(1/a)² if both weights "
+        "are cut off at a, and the slope in log(1/a) if only the first weight is cut off at a:",
         columns(
             record["networks"],
             ("hidden unit", "{activation}"),

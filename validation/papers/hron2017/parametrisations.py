@@ -242,9 +242,9 @@ def show(record: Record) -> str:
     ratios = (f"{row['hessian'][0][0] / row['curvature_predicted']:.15g}" for row in near)
     at, kl = (number(row["log_alpha"]) for row in far), (number(row["kl"], 4) for row in far)
     parts = [
-        f"At μ = 0 KL, its gradient and the row of its Hessian in log σ² are {zero}; its curvature "
-        f"in μ over 1/σ² is {', '.join(ratios)}. In the multiplicative one KL at log α = "
-        f"{', '.join(at)} is {', '.join(kl)}: never 0.",
+        f"At μ = 0, KL, its gradient and the row of its Hessian in log σ² are {zero}. Its "
+        f"curvature in μ, divided by 1/σ², is {', '.join(ratios)}. In multiplicative coordinates "
+        f"KL is never 0: at log α = {', '.join(at)} it is {', '.join(kl)}.",
         "Gradient flow of KL alone, in additive coordinates:",
         columns(
             additive,
@@ -256,7 +256,7 @@ def show(record: Record) -> str:
             ("rate", rounded("rate", 5)),
             ("predicted", rounded("rate_predicted", 5)),
         ),
-        f"and in multiplicative ones, until t = 10^{record['settings']['decades']}:",
+        f"In multiplicative coordinates, until t = 10^{record['settings']['decades']}:",
         columns(
             others,
             ("from (μ, log σ²)", _start),
@@ -265,8 +265,8 @@ def show(record: Record) -> str:
             ("α over its limit", "{alpha_over_its_limit:.5f}"),
             ("KL at the end", lambda row: number(list(row["kl"].values())[-1])),
         ),
-        "With data of squared signal κ. A weight is kept if κ > 1, at the predicted α in both; the "
-        "time and the steps of Adam are those until log α > 3 for good:",
+        "With data of squared signal κ. A weight is kept if κ > 1, and then both parametrisations "
+        "reach the predicted α. The time and the Adam steps count until log α stays above 3:",
         columns(
             record["with_data"],
             ("κ", rounded("kappa")),

@@ -216,7 +216,7 @@ def show(record: Record) -> str:
         ),
     )
     others = table(["the slides", "decided by"], record["decided_elsewhere"].items())
-    return f"{said}\n\nWhat is as in the paper is decided elsewhere:\n\n{others}"
+    return f"{said}\n\nThese pages test the statements that are also in the paper:\n\n{others}"
 
 
 def measure(settings: Record, parts: Parts) -> Record:
@@ -265,7 +265,7 @@ EXPERIMENT = Experiment(
     measure,
     show,
     title="Slides about Kingma et al. 2015",
-    about="What the slides say differently from the paper, or what Hron et al. deny.",
+    about="Statements of the slides that the paper does not make or that Hron et al. deny.",
     place=6,
     full={"draws": 400_000, "powers": [1, 3, 10, 30, 100, 300]},
     quick={"draws": 20_000, "powers": [1, 3, 300]},

@@ -7,7 +7,7 @@ sample for each data point; the paper has
 gradients below, local reparameterisation has the smallest with noise, as in the paper.
 
 *Variational Dropout and the Local Reparameterization Trick*, arXiv:1506.02557. The experiments
-reproduce its tables and its figure on MNIST. {doc}`claims` decides its statements in formulas.
+reproduce its tables and its figure on MNIST. {doc}`claims` tests its formulas.
 
 ## How they were run
 

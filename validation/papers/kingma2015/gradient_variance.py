@@ -180,9 +180,9 @@ EXPERIMENT = Experiment(
     title="Tables 1 and 2: the variance of gradients",
     about="784-1024-1024-1024-10, minibatches of 1000: the variance of the stochastic gradient "
     "in the weights θ of a layer, as a mean over its weights, with the standard error over "
-    "pairs of minibatches. The paper does not say how it averages; ratios to local "
-    "reparameterisation do not depend on that. `gradient_variance.py` says how the "
-    "variance is estimated, and what is assumed.",
+    "pairs of minibatches. The paper does not say how it averages, but ratios to local "
+    "reparameterisation do not depend on the average. `gradient_variance.py` explains the estimate "
+    "of the variance and its assumptions.",
     place=1,
     parted=True,
     draw=draw,

@@ -119,7 +119,8 @@ def agreement(columns: list[Record]) -> str:
     entries = [e for c in columns for name, e in c["estimators"].items() if name != "local"]
     near = sum(0.5 <= entry["ratio_over_paper_ratio"] <= 2.0 for entry in entries)
     return (
-        f"The order of the estimators is that of the paper in {ordered} of {len(columns)} columns "
-        f"(the smallest step between two is {least:.1f} standard errors); {near} of {len(entries)} "
-        "ratios to local reparameterisation are within a factor of 2 of the paper's."
+        f"The estimators have the paper's order in {ordered} of {len(columns)} columns (the "
+        f"smallest difference between neighbours is {least:.1f} standard errors). {near} "
+        f"of {len(entries)} ratios to local reparameterisation are within a factor of 2 of the "
+        "paper's."
     )

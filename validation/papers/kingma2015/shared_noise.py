@@ -126,7 +126,7 @@ def show(record: Record) -> str:
     steps = [column["above_zero_in_standard_errors"] for _, column in made]
     above = [step for step in steps if step > 0.0]
     head = ["seed", "layer", "epochs", "added", "weight sample per minibatch", "share", "paper"]
-    told = f"What is added is above zero in {len(above)} of {len(steps)} columns"
+    told = f"The added variance is above zero in {len(above)} of {len(steps)} columns"
     if above:
         told += f", by at least {min(above):.1f} standard errors"
     return (
@@ -165,9 +165,9 @@ EXPERIMENT = Experiment(
     measure,
     show,
     title="Table 1: what one sample of the weights for a minibatch adds",
-    about="The last step of the order of Table 1, from one sample of the weights for each data "
-    "point to one for each minibatch, measured by itself: it is the covariance of the "
-    "gradients of two data points, Eq. 5. `shared_noise.py` has the formula.",
+    about="One sample of the weights for each minibatch instead of one for each data point adds "
+    "the covariance of the gradients of two data points, Eq. 5. Here this covariance is measured "
+    "directly. `shared_noise.py` has the formula.",
     place=2,
     full=FULL,
     quick={"hidden": [32] * 3, "batch_size": 100, "epochs": [3, 10], "products": 20, "pairs": 14},

@@ -186,8 +186,8 @@ def show(record: Record) -> str:
     said = [_said(found) for found in record["statements"]]
     return (
         table(head, rows)
-        + "\n\nWhat the paper says about the figure, by the 95 % interval over the seeds at each "
-        "width:\n\n"
+        + "\n\nThe paper's statements about the figure, tested by the 95 % interval over the seeds "
+        "at each width:\n\n"
         + table(["statement", "differences, or rates", "holds"], said)
         + f"\n\n{_limits(record)}"
     )

@@ -138,9 +138,9 @@ EXPERIMENT = Experiment(
     measure,
     show,
     title="Table 1 under other assumptions",
-    about="The paper leaves open how its network was trained. Here one assumption is changed at a "
-    "time. Ratios to local reparameterisation are measured where the test error is nearest to the "
-    "3 % that the paper gives for its first columns.",
+    about="The paper does not say how its network was trained. Here one assumption is changed at a "
+    "time. Ratios to local reparameterisation are measured at the epoch whose test error is "
+    "nearest to the 3 % that the paper gives for its first columns.",
     place=3,
     full=FULL,
     quick={

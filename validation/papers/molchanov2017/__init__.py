@@ -12,7 +12,7 @@ divergence keeps one in {computed}`lenet("compression"):.0f`
 ({computed}`lenet("test_error_pruned", "molchanov")["mean"]:.2f` %).
 
 *Variational Dropout Sparsifies Deep Neural Networks*, arXiv:1701.05369. Its Table 1 on MNIST, with
-the exact divergence and with approximations. {doc}`claims` decides the paper's statements about Eq.
+the exact divergence and with approximations. {doc}`claims` tests the paper's statements about Eq.
 14.
 
 ## How they were run
