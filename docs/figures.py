@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Callable
 from functools import partial
 from html import escape
@@ -62,6 +63,8 @@ def as_svg(name: str, draw: Callable[[], Figure], text: str) -> str:
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor").replace("#000000", "currentColor")
     svg = re.sub(r"(\.\d\d)\d+", r"\1", svg)
+    # The letters are those of the page.
+    svg = re.sub(r" ?font-family: [^;]*;|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", svg, count=1)
     return re.sub(r'width="[\d.]+pt"', f'role="img" aria-label="{escape(text)}"', svg, count=1)
 
@@ -71,25 +74,54 @@ def drawn(
 ) -> Callable[[Callable[[Figure], None]], Callable[[], HTML]]:
     """Make a function that draws into a figure return it for a page, with a description.
 
-    A page has the figure twice: of this size, and of a height in inches for a phone.
+    On a phone the figure has a height of `narrow` inches.
     """
-
-    sizes = {"wide": size, "narrow": (NARROW, narrow)}
 
     def decorate(draw: Callable[[Figure], None]) -> Callable[[], HTML]:
         def show() -> HTML:
-            parts = (
-                f'<div class="{name}">'
-                f"{as_svg(f'{draw.__name__} {name}', partial(_figure, draw, inches), text)}</div>"
-                for name, inches in sizes.items()
-            )
-            return HTML(f'<figure class="drawn">{"".join(parts)}</figure>')
+            wide, phone = (partial(_figure, draw, inches) for inches in (size, (NARROW, narrow)))
+            return HTML(for_a_page(draw.__name__, wide, phone, text))
 
         show.__name__ = draw.__name__
         show.__doc__ = draw.__doc__
         return show
 
     return decorate
+
+
+def for_a_page(
+    name: str, wide: Callable[[], Figure], narrow: Callable[[], Figure], text: str
+) -> str:
+    """Draw a figure twice, for a desk and for a phone, and describe it."""
+    parts = (
+        f'<div class="{width}">{as_svg(f"{name} {width}", draw, text)}</div>'
+        for width, draw in (("wide", wide), ("narrow", narrow))
+    )
+    return f'<figure class="drawn">{"".join(parts)}</figure>'
+
+
+def stacked(draw: Callable[[], Figure]) -> Figure:
+    """Draw a figure for a phone: its panels below one another, or a grid in its columns."""
+    figure = draw()
+    panels = [axes for axes in figure.axes if axes.get_subplotspec() and axes.axison]
+    places = list(dict.fromkeys(axes.get_subplotspec() for axes in panels))
+    rows, columns = places[0].get_gridspec().get_geometry()
+    if len(places) <= 6:
+        rows, columns = len(places), 1
+    cells = dict(zip(places, figure.add_gridspec(rows, columns), strict=True))
+    for axes in panels:
+        axes.set_subplotspec(cells[axes.get_subplotspec()])
+        if columns == 1:
+            axes.tick_params(labelleft=True, labelbottom=True)
+        for label in (axes.title, axes.xaxis.label, axes.yaxis.label):
+            wrapped = textwrap.fill(label.get_text(), 36 // columns, break_long_words=False)
+            label.set_text(wrapped)
+    for legend in list(figure.legends):
+        legend.remove()
+        texts = [text.get_text() for text in legend.get_texts()]
+        figure.legend(legend.legend_handles, texts, fontsize="small", loc="outside lower center")
+    figure.set_size_inches(NARROW, rows * (2.6 if columns == 1 else 1.6))
+    return figure
 
 
 def _figure(draw: Callable[[Figure], None], inches: tuple[float, float]) -> Figure:

@@ -10,7 +10,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from figures import as_svg
+from figures import for_a_page, stacked
 from sphinx.application import Sphinx
 
 from validation.experiment import PAPERS, Experiment, experiments
@@ -43,8 +43,9 @@ def write(app: Sphinx) -> None:
                 record, picture = experiment.read(), ""
                 if record is not None and experiment.draw is not None:
                     draw = partial(experiment.draw, record)
-                    svg = as_svg(experiment.module, draw, experiment.title)
-                    picture = f'```{{raw}} html\n<figure class="drawn">{svg}</figure>\n```'
+                    narrow = partial(stacked, draw)
+                    figure = for_a_page(experiment.module, draw, narrow, experiment.title)
+                    picture = f"```{{raw}} html\n{figure}\n```"
                 parts.append(experiment.text(record, picture))
                 rows.append(how(experiment, record))
         head = ["experiment", "command", "seeds", "computing time", "processor", "day, commit"]

@@ -394,7 +394,8 @@ class TestLayers:
                 assert parts["step"]["median"] > 0.0
                 assert way["peak_megabytes"] > 0.0
                 products, noise = way["shares"]["products"], way["shares"]["noise"]
-                assert products > 0.0 and products + noise < 1.0
+                assert products > 0.0
+                assert products + noise < 1.0
                 # Only the layers with weights that are sampled draw random numbers.
                 assert (noise > 0.0) == (way["name"] != layers.TORCH)
             whats = [row["what"] for row in network["ratios"]]

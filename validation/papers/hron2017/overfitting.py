@@ -86,6 +86,7 @@ def draw(record: Record) -> Any:
                 losses = [-value for value in row["test"]]
                 axes.loglog(row["steps"], losses, f"C{index}", linewidth=1.0, label=label)
         axes.set(title=f"{examples} examples", xlabel="steps")
+        axes.xaxis.set_minor_formatter("")
     panels[0][0].set_ylabel("-log p per test example in nats")
     panels[0][-1].legend(fontsize="small")
     return figure

@@ -206,7 +206,7 @@ def adam(name: str, sizes: Record) -> list[int | None]:
 
 def draw(record: Record) -> Any:
     figure, (left, right) = subplots((9.6, 4.4), 1, 2)
-    mu, rho = np.meshgrid(np.linspace(-3.2, 3.2, 401), np.linspace(-6.0, 6.0, 401))
+    mu, rho = np.meshgrid(np.linspace(-3.2, 3.2, 101), np.linspace(-6.0, 6.0, 101))
     levels = [0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
     options = {"levels": levels, "cmap": "Greys", "extend": "max"}
     left.contourf(mu, rho, lk.kl_normal(mu, rho), **options)
