@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ def provenance(command: str, *packages: str) -> dict[str, Any]:
     Parameters
     ----------
     command : str
-        The command line that made the result.
+        The command line that made the result. Of absolute paths only the names are kept.
     *packages : str
         Further packages whose versions to record. Packages that are not installed are left out.
     """
@@ -35,7 +36,7 @@ def provenance(command: str, *packages: str) -> dict[str, Any]:
         except metadata.PackageNotFoundError:
             continue
     return {
-        "command": command,
+        "command": re.sub(r"(?<=[ =])/\S*/", "", command),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "versions": versions,
         "machine": {

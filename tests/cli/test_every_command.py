@@ -92,6 +92,7 @@ def test_a_picture_that_fails_loses_nothing_else(command, monkeypatch, capsys, t
     out, err = capsys.readouterr()
     assert "molchanov" in out or "4.97e-03" in out
     assert json.loads(path.read_text())["command"].startswith(f"logunif-kl {command} ")
+    assert str(path.parent) not in path.read_text()
     assert "No space left on device" in err
 
 

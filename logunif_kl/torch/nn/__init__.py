@@ -50,6 +50,7 @@ from ._likelihoods import (
     normal_log_likelihood,
 )
 from ._linear import VariationalLinear
+from ._load_sparse import load_sparse
 from ._models import kl, named_kl, neg_kl, parameter_groups
 from ._moments import Moments
 from ._predict import predict
@@ -60,7 +61,7 @@ from ._sampling import sampling
 from ._schedules import cosine_warm_up, cyclical_warm_up, linear_warm_up
 from ._sparse import SparseConv, SparseEmbedding, SparseLayer, SparseLinear
 from ._sparsity import density_threshold, log_alpha, sparsity, threshold_curve
-from ._to_sparse import load_sparse, to_compact, to_sparse
+from ._to_sparse import to_compact, to_sparse
 from ._vbp import VBP, moments
 
 __all__ = [

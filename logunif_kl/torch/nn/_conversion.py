@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
 from ..._display import Table, Tabular
-from ._arguments import REMOVE_PARAMETRIZATIONS, check_module, shown_name
+from ._arguments import REMOVE_PARAMETRIZATIONS, check_module, shown_few, shown_name
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._embedding import VariationalEmbedding
 from ._hooks import copies
@@ -147,9 +147,8 @@ def warn_of_left(model: torch.nn.Module) -> None:
         if _is_matrix(parameters) and not isinstance(module, (VariationalLayer, SampledModule))
     ]
     if left:
-        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
         warnings.warn(
-            f"to_variational left {', '.join(left[:5])}{more} without noise. "
+            f"to_variational left {shown_few(left)} without noise. "
             "logunif_kl.torch.nn.conversion(model) says why; choose with modules= and parameters=.",
             stacklevel=3,
         )

@@ -3,14 +3,13 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
+from ._chains import ELEMENTWISE, chains
 from ._dropout import GaussianDropoutA
 
 Tensor = torch.Tensor
@@ -18,10 +17,8 @@ Weights = dict[nn.Module, tuple[Tensor, Tensor | None]]
 
 # Modules that are elementwise in evaluation mode, where dropout is the identity.
 _ELEMENTWISE = (
-    *(nn.CELU, nn.ELU, nn.GELU, nn.Hardshrink, nn.Hardsigmoid, nn.Hardswish, nn.Hardtanh),
-    *(nn.Identity, nn.LeakyReLU, nn.LogSigmoid, nn.Mish, nn.ReLU, nn.ReLU6, nn.SELU, nn.SiLU),
-    *(nn.Sigmoid, nn.Softplus, nn.Softshrink, nn.Softsign, nn.Tanh, nn.Tanhshrink, nn.Threshold),
-    *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout),
+    *ELEMENTWISE,
+    *(nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout),
     *(nn.FeatureAlphaDropout, GaussianDropoutA),
 )
 # Modules that pool each channel alone. With padding, _AVERAGES may change a constant channel.
@@ -41,11 +38,12 @@ class Link(NamedTuple):
     second: Any
 
 
-def drop_units(model: nn.Module, weights: Weights) -> None:
+def drop_units(model: nn.Module, weights: Weights) -> list[nn.Module]:
     """Remove dead units from the weights of consecutive layers.
 
     A unit is unread if the next layer multiplies it only by zeros. A unit is constant if all its
-    own weights are 0. Each layer keeps at least one unit.
+    own weights are 0. Each layer keeps at least one unit. Return the layers, except for the last,
+    that have constant units but no link to a next layer.
     """
     found = list(links(model, weights))
     # Go backwards: when an unread unit is removed, the units that only it reads become unread.
@@ -54,6 +52,12 @@ def drop_units(model: nn.Module, weights: Weights) -> None:
     # Go forwards, because a unit whose inputs are all constant is constant too.
     for link in found:
         _drop_constant(link, weights)
+    linked = [link.first for link in found]
+    return [layer for layer in [*weights][:-1] if layer not in linked and _dead(weights[layer][0])]
+
+
+def _dead(weight: Tensor) -> bool:
+    return not bool((weight != 0).flatten(1).any(1).all())
 
 
 def _drop_unread(link: Link, weights: Weights) -> None:
@@ -139,39 +143,10 @@ def _any(padding: Any) -> bool:
 
 def links(model: nn.Module, weights: Weights) -> Iterator[Link]:
     """Yield, in order, the pairs of consecutive layers between which units may be removed."""
-    times = Counter(id(m) for _, m in model.named_modules(remove_duplicate=False))
-    inside = {
-        id(child)
-        for module in model.modules()
-        if type(module) is nn.Sequential
-        for child in module
-        if type(child) is nn.Sequential
-    }
-    for module in model.modules():
-        if type(module) is nn.Sequential and id(module) not in inside and times[id(module)] == 1:
-            chain = list(_flat(module))
-            places = [i for i, each in enumerate(chain) if each in weights]
-            for a, b in pairwise(places):
-                link = Link(chain[a], chain[a + 1 : b], chain[b])
-                parts = chain[a : b + 1]
-                alone = all(times[id(part)] == 1 and not _observed(part) for part in parts)
-                if alone and _fits(link, weights):
-                    yield link
-
-
-def _flat(module: nn.Sequential) -> Iterator[nn.Module]:
-    for child in module:
-        if type(child) is nn.Sequential and not _observed(child):
-            yield from _flat(child)
-        else:
-            yield child
-
-
-def _observed(module: Any) -> bool:
-    """Whether a hook may read the inputs or outputs of a module. Pruning hooks do not."""
-    pruning = nn.utils.prune.BasePruningMethod
-    before = [h for h in module._forward_pre_hooks.values() if not isinstance(h, pruning)]
-    return bool(before or module._forward_hooks)
+    for first, *between, second in chains(model, weights):
+        link = Link(first, between, second)
+        if _fits(link, weights):
+            yield link
 
 
 def _fits(link: Link, weights: Weights) -> bool:

@@ -32,8 +32,8 @@ from ._vbp import VBP
 Tensor = torch.Tensor
 Advance = Callable[[float], None]
 
-ELEMENTS = 2**24
-"""The default limit on the elements of a module's output in one pass: 64 MiB in float32."""
+# The default limits on the elements of a module's output in one pass. On a CPU caches hold them.
+ELEMENTS, ON_A_GPU = 2**20, 2**24
 
 _PROBED = 16  # examples
 
@@ -87,7 +87,8 @@ def predict(
         with the input; they are moved to the model's device. With ``batched=False``, any argument
         that the model takes.
     samples : int
-        The number of samples S, at least 2.
+        The number of samples S, at least 2. The call takes as long as S forward passes of training;
+        10 to 20 samples are enough for a first look.
     likelihood : {"categorical", "bernoulli", "normal"}
         The likelihood that the model was trained with: see `categorical_log_likelihood`,
         `bernoulli_log_likelihood` and `normal_log_likelihood`.
@@ -108,9 +109,9 @@ def predict(
         between examples, or whose inputs have the examples in another dimension.
     batch_size : int, optional
         The number of rows (examples times samples) to run at once. By default, a trial run of a few
-        examples without noise chooses a number with which no output of a module has more than 2^24
-        elements. The same limit holds for the weights that ``estimator="per_example"`` samples. If
-        memory runs out, the number is halved.
+        examples without noise chooses a number with which no output of a module has more than 2^20
+        elements (on a GPU, 2^24). The same limit holds for the weights that
+        ``estimator="per_example"`` samples. If memory runs out, the number is halved.
     generator : torch.Generator, optional
         Draws all noise; the states of other generators are restored. By default the global
         generators and the layers' own generators draw, so `torch.manual_seed` determines the noise.
@@ -138,7 +139,7 @@ def predict(
 
     See Also
     --------
-    sampling : draw the noise of this library's layers in evaluation mode.
+    sampled : one sample of all weights, to average over networks.
 
     Notes
     -----
@@ -152,9 +153,10 @@ def predict(
     about 1 - 1/S on average, like a variance divided by S. For ``"normal"`` the variance of the
     samples is divided by S - 1. Sums are in float64, so small mutual information is accurate too.
 
-    Layers with ``estimator="per_batch"`` draw their weights once in a pass, so there are as many
-    passes as samples. The noise depends on the number of rows run at once: pass `batch_size` to get
-    the same numbers on machines with different memory.
+    With ``estimator="local"``, a convolution draws independent noise at each position, although the
+    positions share weights. Its samples vary less than those of networks with sampled weights: see
+    `sampled`. Layers with ``estimator="per_batch"`` draw their weights once in each pass. The noise
+    depends on the number of rows run at once: pass `batch_size` to get the same numbers everywhere.
 
     The call temporarily changes the modes of the model and the setting of `sampling`. Do not use
     the model in another thread at the same time.
@@ -307,10 +309,9 @@ def _loaded(loader: Any, model: torch.nn.Module) -> Iterator[Any]:
 
 def _rows(model: torch.nn.Module, x: Any, examples: int) -> int:
     """Choose the number of rows in a pass by the size of the largest output or weight sample."""
-    if not examples:
-        return ELEMENTS
-    few, probed = each_tensor(x, lambda x: x[:_PROBED].clone()), min(_PROBED, examples)
+    few, probed = each_tensor(x, lambda x: x[:_PROBED].clone()), max(1, min(_PROBED, examples))
     largest = max(each.numel() for each in tensors(few))
+    limit = ELEMENTS if all(each.device.type == "cpu" for each in tensors(few)) else ON_A_GPU
 
     def look(module: Any, arguments: Any, output: Any) -> None:
         nonlocal largest
@@ -326,7 +327,7 @@ def _rows(model: torch.nn.Module, x: Any, examples: int) -> int:
     finally:
         for hook in hooks:
             hook.remove()
-    return max(1, ELEMENTS * probed // max(largest, 1))
+    return max(1, limit * probed // max(largest, 1))
 
 
 def _out_of_memory(error: RuntimeError) -> bool:

@@ -1,20 +1,20 @@
-"""Make a network sparse or compact for inference, and load such networks."""
+"""Make a network sparse or compact for inference."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+import warnings
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
-from ..._errors import real_number, type_name
+from ..._errors import real_number
 from ..._layers import THRESHOLD, check_flag, check_threshold, one_of
-from ._arguments import check_parameters, shown_name
+from ._arguments import check_parameters, shown_few, shown_name
 from ._convert import check_known, plain_kind, without_samples
 from ._dead_units import drop_units as dropped
-from ._dead_units import links
 from ._hooks import copies
 from ._sampled import PlainWeight
 from ._sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
@@ -52,18 +52,22 @@ def to_sparse(
         their weights, or in float32 for half types, and return the dtype of their input, also under
         autocast.
     drop_units : bool
-        In a `torch.nn.Sequential`, remove hidden units and channels without kept weights to the
-        next layer, or without kept weights from the layer before. A unit of the second kind is
-        constant, and its value is added to the bias of the next layer. Between the two layers there
-        may be elementwise functions, pooling, dropout and `torch.nn.Flatten`; with `Flatten`, the
-        input needs a batch dimension. Pass False if other code runs a part of the network or
-        reads hidden activations, which lack the removed units. `sparsity` of the result does not
-        count weights of removed units, but ``sparsity(model, threshold)`` does.
+        Remove hidden units and channels without kept weights to the next layer, or without kept
+        weights from the layer before. A unit of the second kind is constant, and its value is
+        added to the bias of the next layer. `torch.fx` finds the next layer in any ``forward`` that
+        it can trace, and in each part that it can trace of other models. Between the two layers
+        there may be elementwise functions, pooling, dropout and a flatten that keeps the batch
+        dimension, as modules or as functions. Units stay where an activation has several readers,
+        as in a residual block. Fuse batch normalisation first (`torch.nn.utils.fusion`). Pass False
+        if other code runs a part of the network or reads hidden activations, which lack the removed
+        units. `sparsity` of the result does not count weights of removed units, but
+        ``sparsity(model, threshold)`` does.
     max_density : float
         A layer that keeps a larger fraction of its weights becomes a dense layer of torch. For a
         linear layer of 1024 by 1024 that keeps a tenth of its weights, sparse weights were faster
         for minibatches of 100 and 1000, and slower for one example:
-        `validation/results/molchanov2017/inference.json`.
+        `validation/results/molchanov2017/inference.json`. With 1.0 all layers are sparse, which
+        gives the smallest file if less than half of the weights are kept.
 
     Returns
     -------
@@ -114,12 +118,13 @@ def to_sparse(
             f"max_density must be from 0 to 1, but {share} was given: pass 1.0 to make every layer "
             "sparse"
         )
-    return _rebuilt(
+    network, _ = _rebuilt(
         model,
         threshold,
         drop_units,
         lambda module, weight, bias: _made(module, weight, bias, backend, share),
     )
+    return network
 
 
 @torch.no_grad()
@@ -132,7 +137,7 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
     Parameters
     ----------
     model : torch.nn.Module
-        As for `to_sparse`, which says between which layers units are removed.
+        As for `to_sparse`. Its `drop_units` says between which layers units are removed.
     threshold : float
         As for `to_sparse`.
 
@@ -140,7 +145,12 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
     -------
     torch.nn.Module
         A copy in evaluation mode, whose weights do not require gradients. Hooks of the layers are
-        not copied.
+        not copied. `load_sparse` loads its ``state_dict``.
+
+    Warns
+    -----
+    UserWarning
+        If layers have constant units that cannot be removed. The warning names the layers.
 
     Raises
     ------
@@ -170,115 +180,20 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
     )
     """
     threshold = check_threshold(threshold)
-    return _rebuilt(
+    network, left = _rebuilt(
         model,
         threshold,
         True,
-        lambda module, weight, bias: _dense(plain_kind(module), module, weight, bias),
+        lambda module, weight, bias: dense_layer(plain_kind(module), module, weight, bias),
     )
-
-
-@torch.no_grad()
-def load_sparse(
-    model: torch.nn.Module, state_dict: Mapping[str, Tensor], *, backend: str = "torch"
-) -> torch.nn.Module:
-    """Build the network of `to_sparse` or `to_compact` whose ``state_dict`` was saved.
-
-    The saved layers may be sparse, or smaller than those of the model. A ``state_dict`` holds only
-    tensors, so that any format stores it: `torch.save`, or ``safetensors.torch.save_file``.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        A network as before `to_sparse` or `to_compact`, with any weights: variational or plain. The
-        model is not changed.
-    state_dict : mapping of str to Tensor
-        What ``to_sparse(...).state_dict()`` or ``to_compact(...).state_dict()`` returned.
-    backend : {"torch", "scipy"}
-        As for `to_sparse`.
-
-    Returns
-    -------
-    torch.nn.Module
-        A copy of `model` in evaluation mode, with the layers and weights of the file.
-
-    Raises
-    ------
-    TypeError
-        If `model` is not a module, or `state_dict` is not a mapping.
-    ValueError
-        If `backend` is unknown, or `state_dict` lacks the weights of a layer.
-    RuntimeError
-        If other tensors of `state_dict` do not fit, as for ``load_state_dict``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from logunif_kl.torch import nn
-    >>> made = lambda: torch.nn.Sequential(nn.VariationalLinear(3, 4), torch.nn.ReLU())
-    >>> sparse = nn.to_sparse(made(), threshold=9.0, max_density=1.0)
-    >>> loaded = nn.load_sparse(made(), sparse.state_dict())
-    >>> x = torch.ones(1, 3)
-    >>> bool((loaded(x) == sparse(x)).all())
-    True
-    """
-    one_of("backend", backend, BACKENDS)
-    if not isinstance(state_dict, Mapping):
-        raise TypeError(
-            f"state_dict must be a mapping of names to tensors, but {type_name(state_dict)} was "
-            "given: pass what state_dict() of the network returned"
+    if left:
+        warnings.warn(
+            f"to_compact kept the dead units of {shown_few(left)}: it removes units only where "
+            "elementwise functions, pooling and flatten lead to one next layer. Fuse batch "
+            "normalisation first (torch.nn.utils.fusion).",
+            stacklevel=3,
         )
-    model = without_samples(model, None)
-    found = _saved(model, state_dict)
-    shapes = {module: list(module.weight.shape) for module in found}
-    for module, saved in found.items():
-        shapes[module][0] = saved.rows
-    for link in links(model, {module: (module.weight, None) for module in found}):
-        before, after = link.first.weight.shape[0], link.second.weight.shape[1]
-        shapes[link.second][1] = after // before * shapes[link.first][0]
-    made: dict[int, torch.nn.Module] = {}
-    for module, saved in found.items():
-        weight = module.weight.new_zeros(shapes[module])
-        kind, bias = plain_kind(module), None if saved.bias is None else saved.bias.to(weight)
-        if saved.sparse:
-            made[id(module)] = _sparse(kind, module, weight, bias, backend)
-        else:
-            made[id(module)] = _dense(kind, module, weight, bias)
-    loaded = copy.deepcopy(model, {**copies(model), **made}).eval()
-    loaded.load_state_dict(state_dict)
-    return loaded
-
-
-class _Saved(NamedTuple):
-    """What a ``state_dict`` has of a layer."""
-
-    sparse: bool
-    rows: int
-    bias: Tensor | None
-
-
-def _saved(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> dict[Any, _Saved]:
-    found: dict[Any, _Saved] = {}
-    for name, module in weighted(model):
-        if isinstance(module, PlainWeight):
-            continue  # `to_sparse` leaves this module dense.
-        if getattr(module, "max_norm", None) is not None:
-            continue  # `to_sparse` leaves this table as it is.
-        check_parameters(name, module)
-        check_known(name, module)
-        prefix = f"{name}." if name else ""
-        starts, weight = (state_dict.get(prefix + each) for each in ("row_starts", "weight"))
-        bias = state_dict.get(f"{prefix}bias")
-        if starts is not None:
-            found[module] = _Saved(True, len(starts) - 1, bias)
-        elif weight is not None:
-            found[module] = _Saved(False, len(weight), bias)
-        else:
-            raise ValueError(
-                f"state_dict has no weights of {shown_name(name)}: pass what state_dict() of the "
-                "network returned, and a model with the same layers"
-            )
-    return found
+    return network
 
 
 def _rebuilt(
@@ -286,8 +201,11 @@ def _rebuilt(
     threshold: float,
     drop_units: bool,
     make: Callable[[Any, Tensor, Tensor | None], torch.nn.Module],
-) -> torch.nn.Module:
-    """Copy a model, with the layers that `make` makes of each layer's kept weights and its bias."""
+) -> tuple[torch.nn.Module, list[str]]:
+    """Copy a model, with the layers that `make` makes of each layer's kept weights and its bias.
+
+    Also return the names of layers whose dead units could not be removed.
+    """
     model = without_samples(model, threshold)
     weights: dict[torch.nn.Module, tuple[Tensor, Tensor | None]] = {}
     for name, module, _, kept in with_kept(weighted(model), threshold):
@@ -298,11 +216,11 @@ def _rebuilt(
         check_parameters(name, module)
         check_known(name, module)
         weights[module] = means(module).masked_fill(~kept, 0.0), getattr(module, "bias", None)
-    if drop_units:
-        dropped(model, weights)
+    left = dropped(model, weights) if drop_units else []
     made = {id(module): make(module, weight, bias) for module, (weight, bias) in weights.items()}
     # With `made` in its memo, deepcopy takes the new layers instead of copying the old ones.
-    return copy.deepcopy(model, {**copies(model), **made}).eval()
+    network = copy.deepcopy(model, {**copies(model), **made}).eval()
+    return network, [shown_name(name) for name, module in model.named_modules() if module in left]
 
 
 def _made(
@@ -310,11 +228,11 @@ def _made(
 ) -> torch.nn.Module:
     kind = plain_kind(module)
     if int(weight.count_nonzero()) > max_density * weight.numel():
-        return _dense(kind, module, weight, bias)
-    return _sparse(kind, module, weight, bias, backend)
+        return dense_layer(kind, module, weight, bias)
+    return sparse_layer(kind, module, weight, bias, backend)
 
 
-def _sparse(
+def sparse_layer(
     kind: Any, module: Any, weight: Tensor, bias: Tensor | None, backend: str
 ) -> torch.nn.Module:
     if kind is torch.nn.Linear:
@@ -324,7 +242,7 @@ def _sparse(
     return SparseConv(weight, bias, backend, module)
 
 
-def _dense(kind: Any, module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
+def dense_layer(kind: Any, module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
     """Make a torch layer with the given weights, without drawing initial weights."""
     options: dict[str, Any] = {"device": "meta", "dtype": weight.dtype}
     made: Any

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("scipy")
 
+from torch.nn import functional as F  # noqa: E402
 from torch.nn.utils import prune as torch_prune  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
@@ -195,6 +196,86 @@ def without_units(model):
     return model
 
 
+class Forward(torch.nn.Module):
+    """A network of four layers with a forward of its own."""
+
+    def __init__(self, run):
+        super().__init__()
+        self.c1, self.c2 = torch.nn.Conv2d(1, 6, 3), torch.nn.Conv2d(6, 8, 3)
+        self.f1, self.f2 = torch.nn.Linear(72, 12), torch.nn.Linear(12, 4)
+        self.act, self.pool, self.drop = torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Dropout()
+        self.run = run
+
+    def forward(self, x):
+        return self.run(self, x)
+
+
+def functional(self, x):
+    x = F.relu(F.max_pool2d(self.c1(x), 2))
+    x = F.dropout(F.relu(self.c2(x)), training=self.training)
+    x = torch.flatten(x, 1)
+    return self.f2(torch.tanh(self.f1(x)))
+
+
+def methods(self, x):
+    x = F.gelu(F.adaptive_avg_pool2d(self.c1(x), 5), approximate="tanh")
+    x = self.c2(x).sigmoid()
+    x = x.view(x.size(0), -1)
+    return self.f2(F.leaky_relu(self.f1(x), 0.1))
+
+
+def modules(self, x):
+    y = self.pool(self.act(self.c1(x)))
+    y = F.avg_pool2d(self.act(self.c2(y)), 1)
+    y = y.reshape(y.shape[0], -1)
+    return self.f2(F.softplus(self.f1(self.drop(y)), beta=2.0))
+
+
+FORWARDS = (functional, methods, modules)
+
+
+def returned(self, x):
+    hidden = F.relu(F.max_pool2d(self.c1(x), 2))
+    return self.f2(self.f1(self.c2(hidden).flatten(1)) + hidden.sum((1, 2, 3))[:, None])
+
+
+def shape_used(self, x):
+    hidden = F.max_pool2d(self.c1(x), 2)
+    return self.f2(self.f1(self.c2(hidden).flatten(1)) * hidden.shape[1])
+
+
+def fixed_size(self, x):
+    hidden = F.max_pool2d(self.c1(x), 2).view(-1, 6, 5, 5)
+    return self.f2(self.f1(self.c2(hidden).flatten(1)))
+
+
+def twice(self, x):
+    x = F.max_pool2d(self.c1(x), 2)
+    return self.f2(self.f1(torch.flatten(self.c2(x) + self.c2(x.neg()), 1)))
+
+
+def in_place(self, x):
+    x = F.max_pool2d(self.c1(x), 2)
+    x.add_(1.0)
+    return self.f2(self.f1(torch.flatten(self.c2(x), 1)))
+
+
+def of_a_condition(self, x):
+    x = F.max_pool2d(self.c1(x), 2)
+    if x.sum() > 0.0:
+        x = 2.0 * x
+    return self.f2(self.f1(torch.flatten(self.c2(x), 1)))
+
+
+def with_noise(self, x):
+    x = F.dropout(F.max_pool2d(self.c1(x), 2), 0.0)
+    return self.f2(self.f1(torch.flatten(self.c2(x), 1)))
+
+
+READ_TWICE = (returned, shape_used, fixed_size, twice, in_place, of_a_condition, with_noise)
+LEFT = "to_compact kept the dead units of module 'c1'"
+
+
 X = random_input(3, 1, 12, 12)
 
 
@@ -213,6 +294,81 @@ class TestUnits:
             sparse = nn.to_sparse(model, **options)
             check(model, sparse, X)
             assert [m.weight.shape for m in sparse.modules() if hasattr(m, "weight")] == sizes
+
+    @pytest.mark.parametrize("forward", FORWARDS, ids=lambda each: each.__name__)
+    def test_are_dropped_in_any_forward_that_can_be_traced(self, forward):
+        torch.manual_seed(3)
+        model = without_units(Forward(forward))
+        compact = nn.to_compact(model)
+        check(model, compact, X)
+        shapes = [tuple(each.weight.shape) for each in (compact.c1, compact.c2, compact.f1)]
+        assert shapes == [(4, 1, 3, 3), (6, 4, 3, 3), (10, 54)]
+        loaded = nn.load_sparse(Forward(forward), compact.state_dict())
+        assert torch.equal(loaded(X), compact(X))
+        torch.export.export(compact, (X,))
+
+    @pytest.mark.parametrize("forward", READ_TWICE, ids=lambda each: each.__name__)
+    def test_stay_where_something_else_reads_them(self, forward):
+        torch.manual_seed(3)
+        model = without_units(Forward(forward))
+        with pytest.warns(UserWarning, match=LEFT):
+            compact = nn.to_compact(model)
+        check(model, compact, X)
+        assert compact.c1.weight.shape[0] == 6
+
+    def test_in_the_parts_of_a_model_that_can_be_traced(self):
+        """As in a LightningModule, and in torchvision, where one part reads another's output."""
+
+        class Wrapper(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = without_units(Forward(functional))
+
+            def forward(self, x, mask=None):
+                return self.net(x) if mask is None else self.net(x * mask)
+
+        torch.manual_seed(3)
+        model = Wrapper()
+        compact = nn.to_compact(model)
+        check(model, compact, X)
+        assert compact.net.c1.weight.shape[0] == 4
+
+    def test_a_forward_that_keeps_an_activation_is_not_changed(self):
+        class Keeps(Forward):
+            def forward(self, x):
+                self.last = torch.relu(self.c1(x))
+                return functional(self, x)
+
+        model = without_units(Keeps(functional))
+        with pytest.warns(UserWarning, match=LEFT):
+            compact = nn.to_compact(model)
+        assert not hasattr(model, "last")
+        check(model, compact, X)
+
+    def test_of_a_block_with_a_hook_stay(self):
+        model = without_units(convolutional())
+        seen = []
+        model[3].register_forward_hook(lambda module, x, output: seen.append(output.shape[1]))
+        with pytest.warns(UserWarning, match="kept the dead units of module '0', module '3.0'"):
+            compact = nn.to_compact(model)
+        check(model, compact, X)
+        assert set(seen) == {8}
+
+    def test_behind_batch_normalisation_once_it_is_fused(self):
+        torch.manual_seed(3)
+        model = torch.nn.Sequential(
+            *(torch.nn.Conv2d(1, 6, 3), torch.nn.BatchNorm2d(6), torch.nn.ReLU()),
+            *(torch.nn.Flatten(), torch.nn.Linear(600, 3)),
+        )
+        model = without_units(model).eval()
+        with pytest.warns(UserWarning, match="kept the dead units of module '0': it removes"):
+            assert nn.to_compact(model)[0].weight.shape[0] == 6
+        fused = torch.nn.Sequential(
+            torch.nn.utils.fusion.fuse_conv_bn_eval(model[0], model[1]), *model[2:]
+        )
+        compact = nn.to_compact(fused)
+        assert compact[0].weight.shape[0] == 4
+        check(fused, compact, X)
 
     def test_one_after_the_other(self):
         """Units that read only dropped ones, and that only dropped ones read."""
