@@ -16,14 +16,14 @@ from ._arguments import positive_integers
 from ._groups import Scaled
 from ._layer import Product, add_bias, draw
 from ._moments import real_input
-from ._posterior import Dropout, Normal, check_posterior, check_scales
+from ._posterior import Dropout, Normal, check_scales, posterior_of
 
 Array = Any
 
 
 def conv(
     x: Any,
-    weight: Normal | Dropout | Scaled,
+    weight: Normal | Dropout | Scaled | jax.Array,
     bias: Any = None,
     *,
     window_strides: int | Sequence[int] = 1,
@@ -56,7 +56,8 @@ def conv(
         The input, in the layout of `dimension_numbers`. For `Moments`, see `dense`.
     weight : Normal, Groups, Dropout or Scaled
         The posterior of the kernel, in the layout of `dimension_numbers`. If its noise
-        is correlated, its ``input_axis`` and ``groups`` must be those of the convolution.
+        is correlated, its ``input_axis`` and ``groups`` must be those of the convolution. Without a
+        key also an array.
     bias : array, optional
         Of shape (output channels,).
     window_strides, lhs_dilation, rhs_dilation : int or sequence of int, optional
@@ -95,8 +96,8 @@ def conv(
     >>> nn.conv(images, weight, padding="SAME", dimension_numbers=layout, key=key).shape
     (2, 28, 28, 8)
     """
-    check_posterior(weight)
-    x, kernel = real_input(x), weight._mean()
+    posterior: Any = posterior_of(weight, key)
+    x, kernel = real_input(x), posterior._mean()
     spatial = kernel.ndim - 2
     if x.ndim != kernel.ndim or spatial < 1:
         raise ValueError(
@@ -113,7 +114,7 @@ def conv(
             f"groups of {inputs} channels need {groups * inputs} channels and a multiple of "
             f"{groups} outputs: change the shapes or groups"
         )
-    check_scales(weight, numbers.rhs_spec[1], groups)
+    check_scales(posterior, numbers.rhs_spec[1], groups)
     each_dimension = partial(
         positive_integers, length=spatial, of="spatial dimensions", or_one=True
     )
@@ -143,5 +144,5 @@ def conv(
         return shape, deviations.reshape(along)
 
     product = Product(once, each, x.shape[batch], scales)
-    y = draw(product, x, weight, key=key, estimator=estimator, dtype=dtype)
+    y = draw(product, x, posterior, key=key, estimator=estimator, dtype=dtype)
     return add_bias(y, bias, numbers.out_spec[1])

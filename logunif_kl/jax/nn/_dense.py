@@ -7,19 +7,20 @@ import math
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from ._groups import Scaled
 from ._layer import Product, add_bias, draw
 from ._moments import real_input
-from ._posterior import Dropout, Normal, check_posterior, check_scales
+from ._posterior import Dropout, Normal, check_scales, posterior_of
 
 Array = Any
 
 
 def dense(
     x: Any,
-    weight: Normal | Dropout | Scaled,
+    weight: Normal | Dropout | Scaled | jax.Array,
     bias: Any = None,
     *,
     key: Any = None,
@@ -46,7 +47,8 @@ def dense(
         Inputs, of shape (..., inputs). For `Moments` the result is the `Moments` of the outputs,
         and `estimator` has no effect.
     weight : Normal, Groups, Dropout or Scaled
-        The posterior of a kernel of shape (inputs, outputs).
+        The posterior of a kernel of shape (inputs, outputs). Without a key also an array, such as
+        `to_deterministic` returns.
     bias : array, optional
         Of shape (outputs,). The bias is not random.
     key : array, optional
@@ -98,8 +100,8 @@ def dense(
     >>> print(y.mean().round(1), y.std().round(1))
     5.0 3.0
     """
-    check_posterior(weight)
-    x, kernel = real_input(x), weight._mean()
+    posterior: Any = posterior_of(weight, key)
+    x, kernel = real_input(x), posterior._mean()
     if kernel.ndim != 2:
         raise ValueError(
             f"weight of shape {kernel.shape} is not a kernel of a dense layer: pass shape "
@@ -110,7 +112,7 @@ def dense(
             f"x of shape {x.shape} does not fit a kernel of shape {kernel.shape}: pass x of shape "
             f"(..., {kernel.shape[0]})"
         )
-    check_scales(weight, 0, 1)
+    check_scales(posterior, 0, 1)
     once = partial(jnp.matmul, precision=precision)
 
     def each(x: Array, kernels: Array) -> Array:
@@ -127,5 +129,5 @@ def dense(
         return shape, deviations
 
     product = Product(once, each if x.ndim > 1 else None, x.shape[0], scales)
-    y = draw(product, x, weight, key=key, estimator=estimator, dtype=dtype)
+    y = draw(product, x, posterior, key=key, estimator=estimator, dtype=dtype)
     return add_bias(y, bias)

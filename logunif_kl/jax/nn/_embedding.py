@@ -16,14 +16,14 @@ from ._groups import Scaled
 from ._layer import ESTIMATORS
 from ._moments import Moments, check_moments
 from ._noise import check_key, normals, root, wide, widened
-from ._posterior import Dropout, Normal, check_posterior, check_scales, correlated
+from ._posterior import Dropout, Normal, check_scales, correlated, posterior_of
 
 Array = Any
 
 
 def embedding(
     ids: Any,
-    weight: Normal | Dropout,
+    weight: Normal | Dropout | jax.Array,
     *,
     key: Any = None,
     estimator: str = "local",
@@ -42,7 +42,7 @@ def embedding(
         and ids outside the table give NaN.
     weight : Normal or Dropout
         The posterior of a table of shape (rows, columns). The rows are its input units, the columns
-        its output units.
+        its output units. Without a key also an array.
     key : array, optional
         A key of `jax.random` for the noise. Without one the result is the mean, for evaluation.
     estimator : {"local", "per_example", "per_batch"}, optional
@@ -73,14 +73,14 @@ def embedding(
     >>> nn.embedding(jnp.array([[2, 0, 2]]), weight, key=jax.random.key(0)).shape
     (1, 3, 2)
     """
-    given_weight: Any = check_posterior(weight)
-    if isinstance(given_weight, Scaled):
+    posterior: Any = posterior_of(weight, key)
+    if isinstance(posterior, Scaled):
         raise ValueError(
             "weight is a Scaled posterior, which has no form for an embedding: use Normal, Groups "
             "or Dropout"
         )
     one_of("estimator", estimator, ESTIMATORS)
-    table = weight._mean()
+    table = posterior._mean()
     if table.ndim != 2:
         raise ValueError(
             f"weight of shape {table.shape} is not a table of embeddings: pass shape "
@@ -99,19 +99,19 @@ def embedding(
     dtype = working(table, table, dtype)
     mean = jnp.take(table, ids, axis=0)
     if isinstance(given, Moments):
-        check_moments(key, weight)
+        check_moments(key, posterior)
         return replace(
             given,
             mean=mean.astype(dtype),
-            variance=jnp.take(weight._variances(), ids, axis=0).astype(wide(dtype)),
+            variance=jnp.take(posterior._variances(), ids, axis=0).astype(wide(dtype)),
         )
     if key is None:
         return mean.astype(dtype)
     check_key(key)
-    check_scales(weight, 0, 1)
+    check_scales(posterior, 0, 1)
     ids = jnp.where(ids < 0, ids + table.shape[0], ids)
-    columns = 1 if correlated(weight) else table.shape[1]
-    deviations = _deviations(weight, ids, widened(mean))
+    columns = 1 if correlated(posterior) else table.shape[1]
+    deviations = _deviations(posterior, ids, widened(mean))
     noise = _noise(key, ids, columns, estimator, deviations.dtype)
     return (widened(mean) + deviations * noise).astype(dtype)
 

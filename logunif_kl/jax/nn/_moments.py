@@ -18,7 +18,7 @@ from ..._errors import real_number, shown
 from ..._layers import product_variance, rectified
 from ._arguments import positive_integers, real_array
 from ._noise import widened
-from ._posterior import Dropout, Normal, correlated
+from ._posterior import Dropout, Fixed, Normal, correlated
 
 Array = Any
 
@@ -135,7 +135,7 @@ def check_moments(key: Any, weight: Any) -> None:
             "moments need independent weights, but noise='correlated' was given: make the Dropout "
             "with noise='independent'"
         )
-    if not isinstance(weight, (Normal, Dropout)):
+    if not isinstance(weight, (Normal, Dropout, Fixed)):
         raise ValueError(
             f"moments need independent weights, but a {type(weight).__name__} was given: use Normal"
         )

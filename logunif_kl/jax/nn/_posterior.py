@@ -282,10 +282,25 @@ class Dropout(Posterior):
         return jnp.tile(deviations, self.groups) if log_alpha.size > 1 else deviations
 
 
-def check_posterior(weight: Any) -> Any:
-    """Return the weights if they are a posterior, otherwise raise TypeError."""
+@dataclass(frozen=True)
+class Fixed:
+    """Weights without noise, such as `to_deterministic` returns."""
+
+    array: Array
+
+    def _mean(self) -> Array:
+        return jnp.asarray(self.array)
+
+    def _variances(self) -> Array:
+        return jnp.zeros_like(self._mean())
+
+
+def posterior_of(weight: Any, key: Any) -> Any:
+    """Return the weights if they are a posterior, or an array and there is no key to draw noise."""
     if isinstance(weight, Posterior):
         return weight
+    if key is None and jnp.issubdtype(getattr(weight, "dtype", jnp.int32), jnp.floating):
+        return Fixed(weight)
     # nnx.Optimizer fails in its second step if one nnx.Param holds several arrays.
     held = weight.get_value() if hasattr(weight, "get_value") else None
     if isinstance(held, Posterior):
@@ -294,8 +309,8 @@ def check_posterior(weight: Any) -> Any:
             f"that holds a {type(held).__name__} was given: pass jax.tree.map(nnx.Param, posterior)"
         )
     raise TypeError(
-        f"weight must be a Normal or a Dropout, but {type_name(weight)} was given: "
-        "pass Normal.from_mean(weight)"
+        f"weight must be a Normal, Groups, Dropout or Scaled, but {type_name(weight)} was given: "
+        "pass Normal.from_mean(weight), or an array without a key"
     )
 
 

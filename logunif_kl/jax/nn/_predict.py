@@ -9,6 +9,7 @@ from operator import index
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 from jax.scipy.special import entr, ndtr
 
@@ -19,6 +20,9 @@ from ._moments import Moments
 from ._noise import check_key, widened
 
 Array = Any
+
+# So that exported functions that return it can be serialised.
+jax.export.register_namedtuple_serialization(Prediction, serialized_name="logunif_kl.Prediction")
 
 
 def predict(
@@ -34,8 +38,9 @@ def predict(
 
     See `logunif_kl.torch.nn.predict`, which has the formulas and references. Here ``function(key)``
     runs the model once on all examples, with noise from `key`. It is called in `jax.lax.scan`, so
-    it must be traceable, and one sample is in memory at a time. For more examples than fit, call
-    `predict` for one batch after another.
+    it must be traceable, and one sample is in memory at a time. For more examples than fit, compile
+    ``lambda x, key: predict(lambda key: model(x, key), key)`` and call it with each batch, each
+    time with another key.
 
     Parameters
     ----------

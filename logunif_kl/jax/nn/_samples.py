@@ -165,7 +165,8 @@ def to_deterministic(tree: Any, threshold: float | None = None) -> Any:
     Returns
     -------
     pytree
-        Leaves outside of posteriors are unchanged.
+        Leaves outside of posteriors are unchanged. `dense`, `conv` and `embedding` take the arrays
+        in place of posteriors, without a key.
 
     Raises
     ------

@@ -9,6 +9,7 @@ import pytest
 jax = pytest.importorskip("jax")
 
 import jax.numpy as jnp  # noqa: E402
+from jax import export  # noqa: E402
 from scipy.special import expit, softmax  # noqa: E402
 
 from logunif_kl.jax import nn  # noqa: E402
@@ -283,3 +284,38 @@ def test_warm_ups_are_those_of_pytorch():
     for call in (lambda: nn.cyclical_warm_up(1, 0.0), lambda: nn.cosine_warm_up(1, 3, 2)):
         with pytest.raises(ValueError, match="must be"):
             call()
+
+
+def test_layers_take_weights_without_noise():
+    """As `to_deterministic` returns them: they compute the means, and the moments of the input."""
+    x, ids = jax.random.normal(jax.random.key(3), (5, 4)), jnp.array([2, 0])
+    weight = nn.Normal.from_mean(jax.random.normal(jax.random.key(4), (4, 3)))
+    array = nn.to_deterministic(weight)
+    np.testing.assert_array_equal(nn.dense(x, array), nn.dense(x, weight))
+    np.testing.assert_array_equal(nn.embedding(ids, array), nn.embedding(ids, weight))
+    image, kernel = x.reshape(1, 1, 4, 5), weight.mu.reshape(3, 1, 2, 2)
+    expected = nn.conv(image, nn.Normal.from_mean(kernel))
+    np.testing.assert_array_equal(nn.conv(image, kernel), expected)
+    moments = nn.dense(nn.Moments(x, jnp.full_like(x, 0.5)), array)
+    np.testing.assert_allclose(moments.variance, 0.5 * (jnp.ones_like(x) @ array**2), rtol=1e-6)
+    slopes = jax.grad(lambda array: nn.dense(x, array).sum())(array)
+    np.testing.assert_allclose(slopes, jnp.broadcast_to(x.sum(0)[:, None], (4, 3)), rtol=1e-6)
+
+
+def test_an_exported_prediction_can_be_serialised():
+    pytest.importorskip("flatbuffers")
+    weight = nn.Normal.from_mean(jnp.ones((4, 3)), log_sigma2=0.0)
+
+    def predict(x, data):
+        key = jax.random.wrap_key_data(data)
+        return nn.predict(lambda key: nn.dense(x, weight, key=key), key, 5)
+
+    (batch,) = export.symbolic_shape("batch")
+    data = jax.random.key_data(jax.random.key(0))
+    shape = jax.ShapeDtypeStruct((batch, 4), jnp.float32)
+    made = export.export(jax.jit(predict))(shape, data).serialize()
+    x = jnp.arange(8.0).reshape(2, 4)
+    found, expected = export.deserialize(made).call(x, data), predict(x, data)
+    assert type(found) is nn.Prediction
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
