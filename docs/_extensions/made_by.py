@@ -59,7 +59,9 @@ def append(app: Sphinx, doctree: nodes.document) -> None:
         for i, command in enumerate(commands):
             paragraph += [nodes.Text(", " if i else ""), nodes.literal(text=command)]
         paragraph += nodes.Text(". ")
-    next(doctree.findall(nodes.section)).append(paragraph)
+    opened = "<details><summary>How this page is made and tested</summary>"
+    html = (nodes.raw("", text, format="html") for text in (opened, "</details>"))
+    next(doctree.findall(nodes.section)).extend([next(html), paragraph, next(html)])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
