@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 
 from docutils import nodes
 from docutils.statemachine import StringList
@@ -73,9 +74,17 @@ class Capabilities(Listing):
             functions: dict[str, list[str]] = {}
             for row in rows:
                 if row.framework == framework:
-                    functions.setdefault(row.function, []).append(row.transform)
-            cells = [[f"`{name}`", ", ".join(found)] for name, found in sorted(functions.items())]
-            parts += [f"**{framework}**", table(["function", "under"], cells)]
+                    # What follows a comma outside of brackets is a variant that a test has.
+                    transform = re.split(r",(?![^(]*\))", row.transform)[0]
+                    functions.setdefault(transform, []).append(row.function)
+            transforms: dict[tuple[str, ...], list[str]] = {}
+            for transform, found in functions.items():
+                transforms.setdefault(tuple(sorted(set(found))), []).append(transform)
+            cells = [
+                [", ".join(f"`{name}`" for name in names), ", ".join(found)]
+                for names, found in transforms.items()
+            ]
+            parts += [f"**{framework}**", table(["functions", "under"], cells)]
         return "\n\n".join(parts)
 
 

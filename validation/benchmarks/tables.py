@@ -137,7 +137,9 @@ def layers(results: Record) -> str:
         shown.append(table([f"{name}: {where}", "median (quartiles)"], rows))
         if all("shares" in way for way in network["ways"]):
             steps = ([way["name"], *_step(way)] for way in network["ways"])
-            shown.append(table([f"{name}: a step", "ms", "matrix products", "random numbers"], steps))
+            shown.append(
+                table([f"{name}: a step", "ms", "matrix products", "random numbers"], steps)
+            )
     return "\n\n".join(shown)
 
 
