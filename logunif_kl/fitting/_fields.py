@@ -170,6 +170,8 @@ def read(document: str) -> dict[str, Any]:
         raise ValueError(
             "the text is not JSON, or is nested too deeply: pass what Fit.to_json returned"
         ) from None
+    if isinstance(found, dict) and isinstance(found.get("fit"), dict):
+        found = found["fit"]  # `logunif-kl fit --json` writes it among other entries.
     if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
         raise _no_fit(f'"format" is not {FORMAT!r}')
     _check_names("", found, {"family", "coefficients", *_FIT})

@@ -82,7 +82,7 @@ class Fit(Tabular):
     [-inf, inf]   4.97e-03   -inf  2.93e-03    3.55 %  2.65
     [-10, 10]     4.97e-03  ...    2.93e-03    3.55 %  2.65
     <BLANKLINE>
-    The error is levelled at 4 points
+    The error alternates at 4 points
     of     log_alpha          error
     ...
     """
@@ -170,6 +170,7 @@ class Fit(Tabular):
         *,
         zero_at: float = ZERO_AT_INFINITY,
         log_c: float | None = None,
+        gradient: bool = False,
     ) -> str:
         r"""Write the formula as source code that does not need this library.
 
@@ -177,9 +178,12 @@ class Fit(Tabular):
         ----------
         language : {"python", "numpy", "torch", "jax", "c", "latex"}
             All but ``"latex"`` define a function ``neg_kl(log_alpha)`` that agrees with
-            `Fit.neg_kl` up to rounding. For ``"python"`` and ``"c"`` this function takes one float.
+            `Fit.neg_kl` up to rounding. For ``"python"`` and ``"c"`` (C99) this function takes one
+            float.
         zero_at, log_c : float, optional
             The constant of the written formula, as in `neg_kl`.
+        gradient : bool
+            Also write the derivative in log alpha, as a function ``neg_kl_grad(log_alpha)``.
 
         Returns
         -------
@@ -213,7 +217,7 @@ class Fit(Tabular):
             f"-KL(q || p), to be maximised; for {where}\n"
             f"worst error {self.max_error:.1e}, of the gradient {100.0 * self.max_grad_error:.2g} %"
         )
-        return source(self._formula, language, constant, note)
+        return source(self._formula, language, constant, note, gradient)
 
     def rounded(self, digits: int) -> Fit:
         """Round every number to a number of significant digits, and measure the errors again.
@@ -279,7 +283,7 @@ class Fit(Tabular):
 
     @staticmethod
     def from_json(document: str) -> Fit:
-        """Make a `Fit` from the JSON that `to_json` wrote.
+        """Make a `Fit` from the JSON that `to_json` or ``logunif-kl fit --json`` wrote.
 
         The errors are read, not measured. If the text may have been edited, measure them with
         ``fit.errors(fit.log_alpha_range)``.

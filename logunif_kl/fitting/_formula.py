@@ -67,19 +67,23 @@ def _horner(alpha: Any, coefficients: tuple[float, ...]) -> Any:
     return alpha * total
 
 
-def source(formula: Formula, language: str, constant: float, note: str) -> str:
+def source(
+    formula: Formula, language: str, constant: float, note: str, gradient: bool = False
+) -> str:
     """Write a formula as source code, with ``constant`` added and ``note`` as a comment."""
     if language not in WRITERS:
         raise ValueError(
             f"there is no language {shown(language)}: choose from {', '.join(WRITERS)}"
         )
+    if gradient and language == "latex":
+        raise ValueError("gradient=True was given with language 'latex': choose 'c' or 'python'")
     shifted = Formula(formula.family, formula.constant + constant, formula.coefficients)
     if math.isinf(shifted.constant):
         raise ValueError(
             f"the constant of the formula, {formula.constant:g}, plus {constant:g} leaves the "
             "range of a double: pass a log_c closer to 0"
         )
-    return WRITERS[language](shifted, note)
+    return WRITERS[language](shifted, note, gradient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +95,11 @@ class _Dialect:
     sigmoid_of: str  # sigmoid(-x)
     head: str
     helper: str = ""
-    open: str = f"def {NAME}(log_alpha):\n{{}}"
+    open: str = "def {name}(log_alpha):\n{}"
     comment: str = "    # {}\n"
+    end: str = ""
     close: str = ""
+    between: str = "\n\n"
     local: str = ""
 
 
@@ -129,51 +135,80 @@ _C = _Dialect(
     head="#include <math.h>\n\n",
     helper="static double softplus(double y)\n{\n"
     "    return fmax(y, 0.0) + log1p(exp(-fabs(y)));\n}\n\n",
-    open=f"{{}}double {NAME}(double log_alpha)\n{{{{\n",
+    open="{}double {name}(double log_alpha)\n{{\n",
     comment="/* {} */\n",
+    end=";",
     close="}\n",
+    between="\n",
     local="const double ",
 )
 
 
-def _program(dialect: _Dialect) -> Callable[[Formula, str], str]:
-    def write(formula: Formula, note: str) -> str:
-        end = ";" if dialect is _C else ""
-        comments = "".join(dialect.comment.format(line) for line in note.splitlines())
-        opening = dialect.open.format(comments)
-        if formula.family == POLYNOMIAL:
-            exponential = dialect.exp.format("log_alpha")
-            body = f"    {dialect.local}alpha = {exponential}{end}\n"
-            body += f"    return {_polynomial(formula)}{end}\n"
-            return dialect.head + opening + body + dialect.close
-        lines = [f"-0.5 * {dialect.softplus.format('-log_alpha')}"]
-        if dialect is _TORCH:
-            lines = ["0.5 * torch.nn.functional.logsigmoid(log_alpha)"]
-        for k1, k2, k3 in formula.terms():
-            z = f"{k2!r} {_signed(k3)} * log_alpha"
-            lines.append(f"{_signed(-k1)} * {dialect.sigmoid_of.format(z)}")
-        if formula.constant:
-            lines.append(_signed(formula.constant))
-        body = "    return (\n" + "".join(f"        {line}\n" for line in lines) + f"    ){end}\n"
-        return dialect.head + dialect.helper + opening + body + dialect.close
+def _program(dialect: _Dialect) -> Callable[[Formula, str, bool], str]:
+    def write(formula: Formula, note: str, gradient: bool) -> str:
+        polynomial = formula.family == POLYNOMIAL
+        code = dialect.head + ("" if polynomial else dialect.helper)
+        functions = [(NAME, note, _value)]
+        if gradient:
+            functions.append((f"{NAME}_grad", "its derivative in log_alpha", _slope))
+        parts = []
+        for name, about, lines in functions:
+            comments = "".join(dialect.comment.format(line) for line in about.splitlines())
+            body = dialect.open.format(comments, name=name)
+            if polynomial:
+                exponential = dialect.exp.format("log_alpha")
+                body += f"    {dialect.local}alpha = {exponential}{dialect.end}\n"
+                body += f"    return {lines(formula, dialect)[0]}{dialect.end}\n"
+            else:
+                inner = "".join(f"        {line}\n" for line in lines(formula, dialect))
+                body += f"    return (\n{inner}    ){dialect.end}\n"
+            parts.append(body + dialect.close)
+        return code + dialect.between.join(parts)
 
     return write
 
 
-def _polynomial(formula: Formula) -> str:
-    *before, last = formula.coefficients
+def _value(formula: Formula, dialect: _Dialect) -> list[str]:
+    if formula.family == POLYNOMIAL:
+        nested = _nested(formula.coefficients)
+        return [f"0.5 * log_alpha + (alpha * {nested} {_signed(formula.constant)})"]
+    lines = [f"-0.5 * {dialect.softplus.format('-log_alpha')}"]
+    if dialect is _TORCH:
+        lines = ["0.5 * torch.nn.functional.logsigmoid(log_alpha)"]
+    for k1, k2, k3 in formula.terms():
+        z = f"{k2!r} {_signed(k3)} * log_alpha"
+        lines.append(f"{_signed(-k1)} * {dialect.sigmoid_of.format(z)}")
+    if formula.constant:
+        lines.append(_signed(formula.constant))
+    return lines
+
+
+def _slope(formula: Formula, dialect: _Dialect) -> list[str]:
+    if formula.family == POLYNOMIAL:
+        scaled = tuple(k * c for k, c in enumerate(formula.coefficients, 1))
+        return [f"0.5 + alpha * {_nested(scaled)}"]
+    lines = [f"0.5 * {dialect.sigmoid_of.format('log_alpha')}"]
+    for k1, k2, k3 in formula.terms():
+        z = f"{k2!r} {_signed(k3)} * log_alpha"
+        both = f"{dialect.sigmoid_of.format(z)} * {dialect.sigmoid_of.format(f'-({z})')}"
+        lines.append(f"{_signed(k1 * k3)} * {both}")
+    return lines
+
+
+def _nested(coefficients: tuple[float, ...]) -> str:
+    *before, last = coefficients
     nested = repr(last)
     for c in reversed(before):
         nested = f"({c!r} + alpha * {nested})"
-    return f"0.5 * log_alpha + (alpha * {nested} {_signed(formula.constant)})"
+    return nested
 
 
 def _signed(number: float) -> str:
     return f"- {-number!r}" if number < 0.0 else f"+ {number!r}"
 
 
-def _latex(formula: Formula, note: str) -> str:
-    del note
+def _latex(formula: Formula, note: str, gradient: bool) -> str:
+    del note, gradient
     x = r"\log\alpha"
     if formula.family == POLYNOMIAL:
         parts = [rf"\tfrac{{1}}{{2}} {x}", _latex_signed(formula.constant)]
@@ -200,7 +235,7 @@ def _latex_signed(number: float) -> str:
 
 
 # The functions that write a formula, by language.
-WRITERS: dict[str, Callable[[Formula, str], str]] = {
+WRITERS: dict[str, Callable[[Formula, str, bool], str]] = {
     "python": _program(_PYTHON),
     "numpy": _program(_NUMPY),
     "torch": _program(_TORCH),

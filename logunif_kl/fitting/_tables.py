@@ -30,8 +30,10 @@ def tables(fit: Any) -> list[Table]:
     ]
     if fit.extrema:
         extrema = [(e.quantity, _place(fit, e.log_alpha), f"{e.error:+.6e}") for e in fit.extrema]
-        levelled = f"The error is levelled at {len(fit.extrema)} points"
-        made.append(Table(levelled, ("of", "log_alpha", "error"), extrema))
+        head = f"The error alternates at {len(extrema)} points"
+        if fit.target != "both" and len(extrema) <= len(fit.coefficients):
+            head = f"Largest errors, at {len(extrema)} of the points (a better fit may exist)"
+        made.append(Table(head, ("of", "log_alpha", "error"), extrema))
     return made
 
 

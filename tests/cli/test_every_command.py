@@ -65,8 +65,8 @@ def test_errors_are_one_sentence_and_status_2(arguments, words, capsys):
     [
         ("compare", ["molchanov every alpha -9.37e-03 -3.51", "2.02e-02", "6.64e-03"]),
         ("compare", ["+3.76 %", "+14.87 %"]),
-        ("fit", ["4.97e-03", "0.6302", "levelled at 4 points", "-inf"]),
-        ("fit polynomial", ["5.26e-03", "levelled at 5 points"]),
+        ("fit", ["4.97e-03", "0.6302", "alternates at 4 points", "-inf"]),
+        ("fit polynomial", ["5.26e-03", "alternates at 5 points"]),
         ("fit --ladder 1", ["4.97e-03", "molchanov", "9.37e-03"]),
         ("fit polynomial --ladder 4", ["kingma", "5.26e-03"]),
     ],

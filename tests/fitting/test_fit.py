@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import logunif_kl as lk
+from logunif_kl.cli import main
 from logunif_kl.fitting import Errors, Extremum, Fit, fit_polynomial, fit_sigmoid
 
 FITS = {"polynomial": fit_polynomial(3), "sigmoid": fit_sigmoid(1), "sigmoids": fit_sigmoid(2)}
@@ -168,8 +169,16 @@ def test_it_is_printed_with_its_constants_and_errors(fit):
     assert all(repr(c) in shown for c in fit.coefficients)
     assert f"{fit.max_error:.2e}" in shown
     assert f"{fit.wide.max_error:.2e}" in shown
-    assert f"levelled at {len(fit.extrema)} points" in shown
+    alternates = len(fit.extrema) > len(fit.coefficients)
+    assert f"at {len(fit.extrema)} {'' if alternates else 'of the '}points" in shown
+    assert ("a better fit may exist" in shown) == (not alternates)
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_it_is_read_from_what_the_command_writes(tmp_path):
+    path = tmp_path / "fit.json"
+    assert main(["fit", "--terms", "1", "--json", str(path)]) == 0
+    assert Fit.from_json(path.read_text()) == fit_sigmoid(1)
 
 
 def test_outside_its_range_a_polynomial_means_nothing():

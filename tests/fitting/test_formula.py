@@ -89,14 +89,30 @@ def test_c(compiler, tmp_path):
         pytest.skip(f"there is no {compiler}")
     for i, (fit, convention) in enumerate((f, c) for f in FITS.values() for c in CONVENTIONS):
         source, library = tmp_path / f"fit{i}.c", tmp_path / f"fit{i}.so"
-        source.write_text(fit.formula("c", **convention))
+        source.write_text(fit.formula("c", gradient=True, **convention))
         command = [compiler, "-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
         command += ["-Wno-missing-prototypes", "-shared", "-fPIC", str(source), "-o", str(library)]
         subprocess.run([*command, "-lm"], check=True)
-        neg_kl = ctypes.CDLL(str(library)).neg_kl
-        neg_kl.restype, neg_kl.argtypes = ctypes.c_double, [ctypes.c_double]
+        neg_kl, slope = (getattr(ctypes.CDLL(str(library)), n) for n in ("neg_kl", "neg_kl_grad"))
+        for function in (neg_kl, slope):
+            function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double]
+        found = [slope(x) for x in X]
+        np.testing.assert_allclose(found, fit.neg_kl_grad(X), rtol=1e-12)
         assert_same([neg_kl(x) for x in X], fit, X, convention)
         assert math.isnan(neg_kl(math.nan))
+
+
+@fits
+@pytest.mark.parametrize("language", ["python", "numpy", "torch", "jax"])
+def test_the_gradient(fit, language):
+    library = pytest.importorskip({"python": "math", "jax": "jax.numpy"}.get(language, language))
+    names = {}
+    exec(compile(fit.formula(language, gradient=True), "pasted", "exec"), names)
+    array = {"torch": getattr(library, "tensor", None), "python": float}.get(language)
+    found = [float(names["neg_kl_grad"]((array or library.asarray)(x))) for x in X]
+    rtol = 1e-12 if language in ("python", "numpy") else 2e-5
+    np.testing.assert_allclose(found, fit.neg_kl_grad(X), rtol=rtol)
+    assert float(names["neg_kl"]((array or library.asarray)(-1.5))) < 0.0
 
 
 @fits
@@ -158,3 +174,5 @@ def test_what_is_refused():
         fit.formula("fortran")
     with pytest.raises(ValueError, match="both given"):
         fit.formula("c", zero_at=1.0, log_c=0.0)
+    with pytest.raises(ValueError, match="gradient=True was given with language 'latex'"):
+        fit.formula("latex", gradient=True)
