@@ -10,10 +10,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import re
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ForwardRef
 
 # Modules, and the packages that they need.
 _ALONE = (
@@ -64,10 +63,18 @@ def _signature(value: Any) -> str:
     if not (inspect.isfunction(value) or inspect.isclass(value)):
         return ": callable"
     try:
-        # How a reference is shown depends on the version of Python.
-        return re.sub(r"ForwardRef\(('[^']*')[^)]*\)", r"\1", str(inspect.signature(value)))
+        signature = inspect.signature(value)
     except ValueError:
         return ": callable"
+    # How a reference is shown depends on the version of Python.
+    given = [p.replace(annotation=_written(p.annotation)) for p in signature.parameters.values()]
+    returned = _written(signature.return_annotation)
+    return str(signature.replace(parameters=given, return_annotation=returned))
+
+
+def _written(annotation: Any) -> Any:
+    """The text of a reference to a name, as other annotations are."""
+    return annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else annotation
 
 
 if __name__ == "__main__":
