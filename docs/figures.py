@@ -114,8 +114,8 @@ def stacked(draw: Callable[[], Figure]) -> Figure:
         if columns == 1:
             axes.tick_params(labelleft=True, labelbottom=True)
         for label in (axes.title, axes.xaxis.label, axes.yaxis.label):
-            wrapped = textwrap.fill(label.get_text(), 36 // columns, break_long_words=False)
-            label.set_text(wrapped)
+            width = (28 if label is axes.yaxis.label else 36) // columns
+            label.set_text(textwrap.fill(label.get_text(), width, break_long_words=False))
     for legend in list(figure.legends):
         legend.remove()
         texts = [text.get_text() for text in legend.get_texts()]

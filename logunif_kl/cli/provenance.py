@@ -7,9 +7,9 @@ import hashlib
 import json
 import os
 import platform
-import re
+import shlex
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 PACKAGES = ("numpy", "scipy", "mpmath")
@@ -36,7 +36,7 @@ def provenance(command: str, *packages: str) -> dict[str, Any]:
         except metadata.PackageNotFoundError:
             continue
     return {
-        "command": re.sub(r"(?<=[ =])/\S*/", "", command),
+        "command": _without_directories(command),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "versions": versions,
         "machine": {
@@ -47,6 +47,16 @@ def provenance(command: str, *packages: str) -> dict[str, Any]:
         },
         "kernel": kernel_name(),
     }
+
+
+def _without_directories(command: str) -> str:
+    def short(word: str) -> str:
+        option, equals, path = word.rpartition("=")
+        return option + equals + PurePath(path).name if PurePath(path).is_absolute() else word
+
+    words = shlex.split(command)
+    shortened = [*words[:1], *map(short, words[1:])]
+    return command if shortened == words else shlex.join(shortened)
 
 
 def seal(document: dict[str, Any]) -> str:

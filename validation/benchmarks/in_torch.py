@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import torch
+from torch._C._autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from logunif_kl import special
@@ -125,12 +126,15 @@ def cpu_peak_bytes(job: Job) -> int:
 
 
 # Operations of torch that multiply matrices, and those that draw random numbers.
-PRODUCTS = re.compile(r"::(mm|addmm|bmm|\w*convolution\w*)$")
+PRODUCTS = re.compile(r"::(mm|addmm|bmm|baddbmm|_linear_pointwise|\w*conv\w*)$")
 NOISE = re.compile(r"::(normal_|uniform_|bernoulli_|rand\w*)$")
 
 
 def shares(job: Job, device: str, repeats: int = 3) -> dict[str, float]:
-    """Return the shares of a job's time that matrix products and random numbers take."""
+    """Return the shares of a job's time that matrix products and random numbers take.
+
+    Compiled kernels that draw their own random numbers are not counted.
+    """
     job()
     activities = [ProfilerActivity.CPU]
     if device == "cuda":
@@ -139,7 +143,9 @@ def shares(job: Job, device: str, repeats: int = 3) -> dict[str, float]:
         for _ in range(repeats):
             job()
     clock = "self_device_time_total" if device == "cuda" else "self_cpu_time_total"
-    times = [(event.key, getattr(event, clock)) for event in profiler.key_averages()]
+    # The events of GPU kernels repeat the times of the operations that started them.
+    events = (e for e in profiler.key_averages() if e.device_type == DeviceType.CPU)
+    times = [(event.key, getattr(event, clock)) for event in events]
     total = sum(time for _, time in times)
     kinds = {"products": PRODUCTS, "noise": NOISE}
     return {

@@ -52,6 +52,14 @@ def _converted(value: Any) -> Array | None:
         return None
 
 
+def is_floating(value: Any) -> bool:
+    """Whether a value is an array of floats."""
+    try:
+        return bool(jnp.issubdtype(value.dtype, jnp.floating))
+    except (AttributeError, TypeError):  # no array, or one with a dtype of another framework
+        return False
+
+
 def working(x: Array, mean: Array, dtype: Any) -> Any:
     """Return `dtype`, or by default the promoted type of the arrays. Refuse integer types."""
     try:

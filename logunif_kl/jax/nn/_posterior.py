@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from ..._display import in_short
 from ..._errors import type_name
 from ..._layers import count, finite, one_of
-from ._arguments import axis_of, broadcasts, real_array
+from ._arguments import axis_of, broadcasts, is_floating, real_array
 from ._bound import bounded
 from ._noise import largest_log, root, widened
 
@@ -299,7 +299,7 @@ def posterior_of(weight: Any, key: Any) -> Any:
     """Return the weights if they are a posterior, or an array and there is no key to draw noise."""
     if isinstance(weight, Posterior):
         return weight
-    if key is None and jnp.issubdtype(getattr(weight, "dtype", jnp.int32), jnp.floating):
+    if key is None and is_floating(weight):
         return Fixed(weight)
     # nnx.Optimizer fails in its second step if one nnx.Param holds several arrays.
     held = weight.get_value() if hasattr(weight, "get_value") else None
@@ -310,7 +310,7 @@ def posterior_of(weight: Any, key: Any) -> Any:
         )
     raise TypeError(
         f"weight must be a Normal, Groups, Dropout or Scaled, but {type_name(weight)} was given: "
-        "pass Normal.from_mean(weight), or an array without a key"
+        "pass Normal.from_mean(weight), or floats without a key"
     )
 
 

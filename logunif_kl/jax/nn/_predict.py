@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from operator import index
@@ -21,8 +22,11 @@ from ._noise import check_key, widened
 
 Array = Any
 
-# So that exported functions that return it can be serialised.
-jax.export.register_namedtuple_serialization(Prediction, serialized_name="logunif_kl.Prediction")
+with contextlib.suppress(ValueError):  # if this module is loaded again
+    # Exported functions that return it can be serialised.
+    jax.export.register_namedtuple_serialization(
+        Prediction, serialized_name="logunif_kl.Prediction"
+    )
 
 
 def predict(

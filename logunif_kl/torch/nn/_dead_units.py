@@ -3,13 +3,13 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from ._chains import ELEMENTWISE, chains
+from ._chains import ELEMENTWISE, Part, chains, outputs, parts
 from ._dropout import GaussianDropoutA
 
 Tensor = torch.Tensor
@@ -42,22 +42,25 @@ def drop_units(model: nn.Module, weights: Weights) -> list[nn.Module]:
     """Remove dead units from the weights of consecutive layers.
 
     A unit is unread if the next layer multiplies it only by zeros. A unit is constant if all its
-    own weights are 0. Each layer keeps at least one unit. Return the layers, except for the last,
-    that have constant units but no link to a next layer.
+    own weights are 0. Each layer keeps at least one unit. Return the layers that have constant
+    units but no link to a next layer, without the layers that compute outputs of the model.
     """
-    found = list(links(model, weights))
+    traced = list(parts(model, weights))
+    found = list(links(model, weights, traced))
     # Go backwards: when an unread unit is removed, the units that only it reads become unread.
     for link in reversed(found):
         _drop_unread(link, weights)
     # Go forwards, because a unit whose inputs are all constant is constant too.
     for link in found:
         _drop_constant(link, weights)
-    linked = [link.first for link in found]
-    return [layer for layer in [*weights][:-1] if layer not in linked and _dead(weights[layer][0])]
+    passed = [*(link.first for link in found), *outputs(traced, weights), [*weights][-1]]
+    return [layer for layer in weights if layer not in passed and _dead(layer, weights)]
 
 
-def _dead(weight: Tensor) -> bool:
-    return not bool((weight != 0).flatten(1).any(1).all())
+def _dead(layer: nn.Module, weights: Weights) -> bool:
+    if isinstance(layer, nn.Embedding):
+        return False  # Its rows are not units.
+    return not bool((weights[layer][0] != 0).flatten(1).any(1).all())
 
 
 def _drop_unread(link: Link, weights: Weights) -> None:
@@ -141,12 +144,21 @@ def _any(padding: Any) -> bool:
     return any(padding) if isinstance(padding, tuple) else bool(padding)
 
 
-def links(model: nn.Module, weights: Weights) -> Iterator[Link]:
+def links(model: nn.Module, weights: Weights, traced: list[Part] | None = None) -> Iterator[Link]:
     """Yield, in order, the pairs of consecutive layers between which units may be removed."""
-    for first, *between, second in chains(model, weights):
+    traced = list(parts(model, weights)) if traced is None else traced
+    for first, *between, second in chains(model, traced, weights):
         link = Link(first, between, second)
         if _fits(link, weights):
             yield link
+
+
+def graphs(model: nn.Module, layers: Container[nn.Module]) -> list[str]:
+    """Write the traced parts of a model, to compare them after units were removed.
+
+    They differ if the forward reads sizes of layers.
+    """
+    return [f"{part.name}: {part.graph}" for part in parts(model, layers)]
 
 
 def _fits(link: Link, weights: Weights) -> bool:
@@ -163,10 +175,12 @@ def _fits(link: Link, weights: Weights) -> bool:
                 return False
             flattened = True
         elif type(module) in (*_POOLING, *_AVERAGES):
-            if flattened or not from_conv:
+            if flattened or not type(module).__name__.endswith(f"{first.ndim - 2}d"):
                 return False
         elif type(module) not in _ELEMENTWISE:
             return False
+    if not flattened and first.ndim != second.ndim:
+        return False
     if from_conv != to_conv and not (from_conv and flattened):
         return False
     if flattened and (to_conv or not from_conv):

@@ -32,8 +32,9 @@ from ._vbp import VBP
 Tensor = torch.Tensor
 Advance = Callable[[float], None]
 
-# The default limits on the elements of a module's output in one pass. On a CPU caches hold them.
-ELEMENTS, ON_A_GPU = 2**20, 2**24
+# The default limits on the elements of a module's output in one pass. On a CPU caches hold them,
+# but a pass also computes the variances of the weights, so it has at least LEAST rows.
+ELEMENTS, MOST_ELEMENTS, LEAST = 2**20, 2**24, 16
 
 _PROBED = 16  # examples
 
@@ -87,8 +88,7 @@ def predict(
         with the input; they are moved to the model's device. With ``batched=False``, any argument
         that the model takes.
     samples : int
-        The number of samples S, at least 2. The call takes as long as S forward passes of training;
-        10 to 20 samples are enough for a first look.
+        The number of samples S, at least 2. The call takes as long as S forward passes.
     likelihood : {"categorical", "bernoulli", "normal"}
         The likelihood that the model was trained with: see `categorical_log_likelihood`,
         `bernoulli_log_likelihood` and `normal_log_likelihood`.
@@ -110,8 +110,8 @@ def predict(
     batch_size : int, optional
         The number of rows (examples times samples) to run at once. By default, a trial run of a few
         examples without noise chooses a number with which no output of a module has more than 2^20
-        elements (on a GPU, 2^24). The same limit holds for the weights that
-        ``estimator="per_example"`` samples. If memory runs out, the number is halved.
+        elements (on a GPU, or for up to 16 rows, 2^24). ``estimator="per_example"`` has the same
+        limit for its weights. If memory runs out, the number is halved.
     generator : torch.Generator, optional
         Draws all noise; the states of other generators are restored. By default the global
         generators and the layers' own generators draw, so `torch.manual_seed` determines the noise.
@@ -158,8 +158,7 @@ def predict(
     `sampled`. Layers with ``estimator="per_batch"`` draw their weights once in each pass. The noise
     depends on the number of rows run at once: pass `batch_size` to get the same numbers everywhere.
 
-    The call temporarily changes the modes of the model and the setting of `sampling`. Do not use
-    the model in another thread at the same time.
+    The call changes the modes of the model for a time: do not use it in another thread meanwhile.
 
     References
     ----------
@@ -310,8 +309,8 @@ def _loaded(loader: Any, model: torch.nn.Module) -> Iterator[Any]:
 def _rows(model: torch.nn.Module, x: Any, examples: int) -> int:
     """Choose the number of rows in a pass by the size of the largest output or weight sample."""
     few, probed = each_tensor(x, lambda x: x[:_PROBED].clone()), max(1, min(_PROBED, examples))
-    largest = max(each.numel() for each in tensors(few))
-    limit = ELEMENTS if all(each.device.type == "cpu" for each in tensors(few)) else ON_A_GPU
+    largest = max(1, *(each.numel() for each in tensors(few)))
+    on_cpu = all(each.device.type == "cpu" for each in tensors(few))
 
     def look(module: Any, arguments: Any, output: Any) -> None:
         nonlocal largest
@@ -327,7 +326,8 @@ def _rows(model: torch.nn.Module, x: Any, examples: int) -> int:
     finally:
         for hook in hooks:
             hook.remove()
-    return max(1, limit * probed // max(largest, 1))
+    most = max(1, MOST_ELEMENTS * probed // largest)
+    return max(ELEMENTS * probed // largest, min(LEAST, most)) if on_cpu else most
 
 
 def _out_of_memory(error: RuntimeError) -> bool:

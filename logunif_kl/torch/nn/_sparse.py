@@ -169,7 +169,7 @@ class SparseLinear(SparseLayer):
             # Do not make an inference tensor: a later call may differentiate through the matrix.
             with torch.inference_mode(False):
                 self._made = self._matrix(self.row_starts, self.columns, self.values, size)
-        output = self._times(self._made, rows.T).T
+        output = self._times(self._made, rows.T).T.contiguous()
         if self.bias is not None:
             output = output + self.bias.to(output.dtype)
         return output.reshape(*input.shape[:-1], self.out_features)
@@ -278,7 +278,8 @@ class SparseConv(SparseLayer):
             with torch.inference_mode(False):
                 self._made = shape, self._unroll(shape, positions)
         outputs = self._times(self._made[1], padded.flatten(1).T)
-        return outputs.T.reshape(len(padded), self.out_channels, *positions)
+        # Contiguous as the output of torch.nn.Conv2d is, so that the next module may view it.
+        return outputs.T.reshape(len(padded), self.out_channels, *positions).contiguous()
 
     def _unroll(self, shape: tuple[int, ...], positions: list[int]) -> Any:
         device = self.values.device

@@ -14,6 +14,7 @@ from ..._errors import real_number
 from ..._layers import THRESHOLD, check_flag, check_threshold, one_of
 from ._arguments import check_parameters, shown_few, shown_name
 from ._convert import check_known, plain_kind, without_samples
+from ._dead_units import Weights, graphs
 from ._dead_units import drop_units as dropped
 from ._hooks import copies
 from ._sampled import PlainWeight
@@ -57,10 +58,11 @@ def to_sparse(
         added to the bias of the next layer. `torch.fx` finds the next layer in any ``forward`` that
         it can trace, and in each part that it can trace of other models. Between the two layers
         there may be elementwise functions, pooling, dropout and a flatten that keeps the batch
-        dimension, as modules or as functions. Units stay where an activation has several readers,
-        as in a residual block. Fuse batch normalisation first (`torch.nn.utils.fusion`). Pass False
-        if other code runs a part of the network or reads hidden activations, which lack the removed
-        units. `sparsity` of the result does not count weights of removed units, but
+        dimension, as modules or as functions. Inputs need a batch dimension. Units stay where an
+        activation has several readers, as in a residual block. Fuse batch normalisation first
+        (`torch.nn.utils.fusion`). Pass False if other code runs a part of the network or reads
+        hidden activations, or if the forward asks for the type of an activation or for the mode of
+        autograd, which a trace does not see. `sparsity` of the result does not count weights of removed units, but
         ``sparsity(model, threshold)`` does.
     max_density : float
         A layer that keeps a larger fraction of its weights becomes a dense layer of torch. For a
@@ -137,7 +139,8 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
     Parameters
     ----------
     model : torch.nn.Module
-        As for `to_sparse`. Its `drop_units` says between which layers units are removed.
+        As for `to_sparse`. Its `drop_units` says between which layers units are removed, and for
+        which networks `to_deterministic` is the right choice.
     threshold : float
         As for `to_sparse`.
 
@@ -207,7 +210,7 @@ def _rebuilt(
     Also return the names of layers whose dead units could not be removed.
     """
     model = without_samples(model, threshold)
-    weights: dict[torch.nn.Module, tuple[Tensor, Tensor | None]] = {}
+    weights: Weights = {}
     for name, module, _, kept in with_kept(weighted(model), threshold):
         if isinstance(module, PlainWeight):
             continue
@@ -216,10 +219,20 @@ def _rebuilt(
         check_parameters(name, module)
         check_known(name, module)
         weights[module] = means(module).masked_fill(~kept, 0.0), getattr(module, "bias", None)
-    left = dropped(model, weights) if drop_units else []
-    made = {id(module): make(module, weight, bias) for module, (weight, bias) in weights.items()}
-    # With `made` in its memo, deepcopy takes the new layers instead of copying the old ones.
-    network = copy.deepcopy(model, {**copies(model), **made}).eval()
+    small, left = dict(weights), []
+    if drop_units:
+        left = dropped(model, small)
+
+    def built(weights: Weights) -> tuple[torch.nn.Module, list[torch.nn.Module]]:
+        made = {id(module): make(module, *weights[module]) for module in weights}
+        # With `made` in its memo, deepcopy takes the new layers instead of copying the old ones.
+        return copy.deepcopy(model, {**copies(model), **made}).eval(), [*made.values()]
+
+    network, layers = built(small)
+    fewer = [each for each in weights if small[each][0].shape != weights[each][0].shape]
+    if fewer and graphs(network, layers) != graphs(model, weights):
+        left += fewer
+        network, _ = built(weights)
     return network, [shown_name(name) for name, module in model.named_modules() if module in left]
 
 

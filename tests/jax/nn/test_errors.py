@@ -41,10 +41,10 @@ nn.threshold_curve(WEIGHT, 3.0)
     returns a loss
 nn.dense(X, MEAN, key=KEY)
     TypeError: weight must be a Normal, Groups, Dropout or Scaled, but jaxlib.* was given: pass
-    Normal.from_mean(weight), or an array without a key
+    Normal.from_mean(weight), or floats without a key
 nn.conv(IMAGE, None)
     TypeError: weight must be a Normal, Groups, Dropout or Scaled, but NoneType was given: pass
-    Normal.from_mean(weight), or an array without a key
+    Normal.from_mean(weight), or floats without a key
 nn.dense([1.0], WEIGHT)
     TypeError: x must be an array, but list [1.0] was given: pass a jax.Array
 nn.dense(jnp.ones((4, 3), int), WEIGHT)

@@ -490,6 +490,7 @@ class TestPasses:
     def test_by_default_the_largest_output_decides(self, monkeypatch):
         """A pass of few examples without noise, and then as many as keep the bound."""
         model = Recorded(network())
+        monkeypatch.setattr(_predict, "LEAST", 1)
         monkeypatch.setattr(_predict, "ELEMENTS", 50)  # of 5 in a row
         nn.predict(model, examples(40), 2)
         assert model.rows == [16, *[10] * 8]
@@ -499,6 +500,16 @@ class TestPasses:
         nn.predict(model, examples(3), 2)
         assert model.rows == [3, *[1] * 6]
 
+    def test_a_pass_has_a_few_rows_if_memory_allows(self, monkeypatch):
+        model = Recorded(network())
+        monkeypatch.setattr(_predict, "ELEMENTS", 1)
+        nn.predict(model, examples(40), 2)
+        assert max(model.rows[1:]) == 16
+        monkeypatch.setattr(_predict, "MOST_ELEMENTS", 20)  # of 5 in a row
+        model.rows.clear()
+        nn.predict(model, examples(40), 2)
+        assert max(model.rows[1:]) == 4
+
     def test_the_pass_before_draws_nothing(self):
         means = []
         for batch_size in (None, 10**6):
@@ -507,6 +518,7 @@ class TestPasses:
         assert torch.equal(*means)
 
     def test_weights_for_each_example_count(self, monkeypatch):
+        monkeypatch.setattr(_predict, "LEAST", 1)
         monkeypatch.setattr(_predict, "ELEMENTS", 120)
         options = {"estimator": "per_example", "initial": 0.0}
         model = Recorded(nn.VariationalLinear(4, 3, **options))

@@ -1,0 +1,188 @@
+"""Networks whose forward reads more than the next layer: the outputs stay the same."""
+
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("scipy")
+
+from torch.nn import functional as F  # noqa: E402
+
+from logunif_kl.torch import nn  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:to_compact kept")
+
+
+class Model(torch.nn.Module):
+    """Two linear layers and two convolutions, with a forward of its own."""
+
+    def __init__(self, run):
+        super().__init__()
+        self.f1, self.f2 = torch.nn.Linear(5, 8), torch.nn.Linear(8, 6)
+        self.c1, self.c2 = torch.nn.Conv2d(1, 4, 3), torch.nn.Conv2d(4, 3, 3)
+        self.frames = torch.nn.Linear(72, 3)
+        self.slope = torch.nn.Parameter(torch.tensor(0.1))
+        self.bias = torch.nn.Parameter(torch.ones(8))
+        self.register_buffer("average", torch.tensor(1.0))
+        self.run = run
+        with torch.no_grad():
+            self.f1.weight[1] = self.c1.weight[1] = 0.0
+            self.f2.weight[:, 2] = self.c2.weight[:, 2] = 0.0
+
+    def forward(self, x):
+        return self.run(self, x)
+
+
+@torch.fx.wrap
+def gelu(x):
+    return F.gelu(x) + x.mean(1, keepdim=True)
+
+
+def in_units(self, x):
+    return self.f2(F.relu(self.f1(x))) / self.f2.in_features
+
+
+def in_a_shape(self, x):
+    return self.f2(F.relu(self.f1(x))) / self.f2.weight.shape[1]
+
+
+def with_its_weights(self, x):
+    return self.f2(F.relu(self.f1(x))) + self.f1.weight.pow(2).sum()
+
+
+def with_its_bias(self, x):
+    return self.f2(F.relu(self.f1(x))) - self.f2.bias
+
+
+def tied(self, x):
+    z = self.f2(F.relu(self.f1(x)))
+    return F.linear(F.relu(F.linear(z, self.f2.weight.t(), self.bias)), self.f1.weight.t())
+
+
+def by_a_mean(self, x):
+    hidden = F.relu(self.f1(x))
+    return self.f2(hidden) / hidden.shape[0]
+
+
+def by_another_function(self, x):
+    return self.f2(gelu(self.f1(x)))
+
+
+def by_a_parameter(self, x):
+    return self.f2(F.leaky_relu(self.f1(x), self.slope.item()))
+
+
+def by_frames(self, x):
+    batch = x.size(0)
+    hidden = F.relu(self.c1(x.flatten(0, 1)))
+    return self.frames(hidden.view(batch, -1))
+
+
+def changing_a_buffer(self, x):
+    self.average.mul_(0.9).add_(0.1 * x.mean())
+    return self.f2(F.relu(self.f1(x))) * self.average
+
+
+def by_type(self, x):
+    hidden = F.relu(self.f1(x))
+    self.last = hidden
+    return self.f2(hidden)
+
+
+def over_channels(self, x):
+    return self.c2(F.max_pool3d(self.c1(x), (3, 1, 1), 1, (1, 0, 0)))
+
+
+LINEAR = (in_units, in_a_shape, with_its_weights, with_its_bias, tied, by_a_mean)
+LINEAR += (by_another_function, by_a_parameter, changing_a_buffer, by_type)
+SHAPES = {**dict.fromkeys(LINEAR, (3, 5)), by_frames: (5, 2, 1, 5, 5), over_channels: (2, 1, 9, 9)}
+
+
+@pytest.mark.parametrize(
+    ("run", "shape"), SHAPES.items(), ids=lambda each: getattr(each, "__name__", "")
+)
+def test_the_outputs_are_the_same(run, shape):
+    torch.manual_seed(0)
+    model, x = Model(run).eval(), torch.randn(shape)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    networks = nn.to_compact(model), nn.to_sparse(model, max_density=1.0)
+    assert torch.equal(state, torch.get_rng_state())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    expected = model(x)
+    for network in networks:
+        torch.testing.assert_close(network(x), expected, rtol=1e-5, atol=1e-5)
+    loaded = nn.load_sparse(Model(run), networks[0].state_dict())
+    if run is not changing_a_buffer:
+        torch.testing.assert_close(loaded.eval()(x), expected, rtol=1e-5, atol=1e-5)
+
+
+class Shared(torch.nn.Module):
+    """An encoder that is called by itself, or within a network."""
+
+    def __init__(self):
+        super().__init__()
+        linear = torch.nn.Linear
+        self.enc = torch.nn.Sequential(linear(5, 8), torch.nn.ReLU(), linear(8, 8))
+        self.net = torch.nn.Sequential(self.enc, torch.nn.ReLU(), linear(8, 3))
+        with torch.no_grad():
+            self.enc[2].weight[1] = self.enc[0].weight[1] = 0.0
+
+    def forward(self, x, features=False):
+        return self.enc(x) if features else self.net(x)
+
+
+def test_a_part_with_two_names_is_left_alone():
+    torch.manual_seed(0)
+    model, x = Shared().eval(), torch.randn(3, 5)
+    compact = nn.to_compact(model)
+    for features in (False, True):
+        torch.testing.assert_close(compact(x, features), model(x, features))
+
+
+class Block(torch.nn.Module):
+    def __init__(self, lock=None):
+        super().__init__()
+        linear = torch.nn.Linear
+        self.net = torch.nn.Sequential(linear(5, 8), torch.nn.ReLU(), linear(8, 5))
+        self.act, self.lock = torch.jit.script(torch.nn.ReLU()), lock
+        with torch.no_grad():
+            self.net[0].weight[1] = 0.0
+
+    def forward(self, x, scale=None):
+        return x + self.net(x)
+
+
+@pytest.mark.parametrize("hook", [False, True])
+def test_parts_of_what_cannot_be_traced(hook):
+    """Blocks in a Sequential, with a scripted module and a default argument."""
+    torch.manual_seed(0)
+    model, x = torch.nn.Sequential(Block(), Block()).eval(), torch.randn(3, 5)
+    if hook:
+        model[0].register_forward_hook(lambda *arguments: None)
+    compact = nn.to_compact(model)
+    assert [len(block.net[0].weight) for block in compact] == [7, 7]
+    torch.testing.assert_close(compact(x), model(x))
+
+
+def test_a_module_that_cannot_be_copied_is_not_traced():
+    model = Model(lambda self, x: self.f2(F.relu(self.f1(x))))
+    model.f1.lock = threading.Lock()
+    assert len(nn.to_compact(model).f1.weight) == 8
+
+
+def test_an_embedding_is_not_warned_of(recwarn):
+    embedding = torch.nn.Embedding(10, 4, padding_idx=0)
+    nn.to_compact(torch.nn.Sequential(embedding, torch.nn.Linear(4, 3)))
+    assert not recwarn.list
+
+
+def test_an_output_is_not_warned_of():
+    def heads(self, x):
+        return self.f2(self.f1(x).softmax(1)).softmax(1)
+
+    model = Model(heads)
+    model.f2.weight.data[0] = 0.0
+    with pytest.warns(UserWarning, match="dead units of module 'f1', module 'c1': it removes"):
+        nn.to_compact(model)
