@@ -53,7 +53,8 @@ def drop_units(model: nn.Module, weights: Weights) -> list[nn.Module]:
     # Go forwards, because a unit whose inputs are all constant is constant too.
     for link in found:
         _drop_constant(link, weights)
-    passed = [*(link.first for link in found), *outputs(traced, weights), [*weights][-1]]
+    last = [*weights][-1:]
+    passed = [*(link.first for link in found), *outputs(traced, weights), *last]
     return [layer for layer in weights if layer not in passed and _dead(layer, weights)]
 
 
