@@ -92,7 +92,7 @@ def fit_sigmoid(
     >>> print(" ".join(f"{k:.3f}" for k in fit.coefficients), f"{fit.max_error:.2e}")
     0.630 1.869 1.498 4.97e-03
     """
-    remedy = "pass a number between them, or use logunif_kl.neg_kl"
+    remedy = f"pass 1 to {MOST[SIGMOID]}, or use logunif_kl.neg_kl, which is exact"
     terms = integer("terms", terms, 1, MOST[SIGMOID], remedy)
     low, high = arguments.log_alpha_range(log_alpha_range)
     asked = arguments.options(norm, "log", target, weight, exact_limit=bool(fix_limit))
