@@ -92,7 +92,7 @@ def drawn(
 def for_a_page(
     name: str, wide: Callable[[], Figure], narrow: Callable[[], Figure], text: str
 ) -> str:
-    """Draw a figure twice, for a desk and for a phone, and describe it."""
+    """Return a figure in HTML: a picture for wide screens, one for phones, a description."""
     parts = (
         f'<div class="{width}">{as_svg(f"{name} {width}", draw, text)}</div>'
         for width, draw in (("wide", wide), ("narrow", narrow))

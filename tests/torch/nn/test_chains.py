@@ -29,6 +29,7 @@ class Model(torch.nn.Module):
         with torch.no_grad():
             self.f1.weight[1] = self.c1.weight[1] = 0.0
             self.f2.weight[:, 2] = self.c2.weight[:, 2] = 0.0
+            self.f1.bias[1] = 1.0  # The constant that a removed unit adds to the next bias.
 
     def forward(self, x):
         return self.run(self, x)
@@ -84,19 +85,18 @@ def changing_a_buffer(self, x):
     return self.f2(F.relu(self.f1(x))) * self.average
 
 
-def by_type(self, x):
-    hidden = F.relu(self.f1(x))
-    self.last = hidden
-    return self.f2(hidden)
-
-
 def over_channels(self, x):
     return self.c2(F.max_pool3d(self.c1(x), (3, 1, 1), 1, (1, 0, 0)))
 
 
-LINEAR = (in_units, in_a_shape, with_its_weights, with_its_bias, tied, by_a_mean)
-LINEAR += (by_another_function, by_a_parameter, changing_a_buffer, by_type)
-SHAPES = {**dict.fromkeys(LINEAR, (3, 5)), by_frames: (5, 2, 1, 5, 5), over_channels: (2, 1, 9, 9)}
+LINEAR = (in_units, in_a_shape, with_its_weights, with_its_bias, tied)
+LINEAR += (by_another_function, by_a_parameter, changing_a_buffer)
+SHAPES = {
+    **dict.fromkeys(LINEAR, (3, 5)),
+    by_a_mean: (5,),
+    by_frames: (5, 2, 1, 5, 5),
+    over_channels: (2, 1, 9, 9),
+}
 
 
 @pytest.mark.parametrize(
@@ -139,6 +139,37 @@ def test_a_part_with_two_names_is_left_alone():
     compact = nn.to_compact(model)
     for features in (False, True):
         torch.testing.assert_close(compact(x, features), model(x, features))
+
+
+class Keeps(torch.nn.Module):
+    """Keep an activation, which another module reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(5, 8), torch.nn.Linear(8, 3)
+        with torch.no_grad():
+            self.first.weight[1], self.first.bias[1] = 0.0, 1.0
+
+    def forward(self, x):
+        self.last = F.relu(self.first(x))
+        return self.second(self.last)
+
+
+class Reads(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Keeps()
+
+    def forward(self, x, scale=1.0):
+        return self.net(x) + scale * self.net.last.sum()
+
+
+def test_an_activation_that_is_kept_stays_whole():
+    torch.manual_seed(0)
+    model, x = Reads().eval(), torch.randn(3, 5)
+    compact = nn.to_compact(model)
+    assert not hasattr(model.net, "last")
+    torch.testing.assert_close(compact(x), model(x))
 
 
 class Block(torch.nn.Module):

@@ -333,18 +333,6 @@ class TestUnits:
         check(model, compact, X)
         assert compact.net.c1.weight.shape[0] == 4
 
-    def test_a_forward_that_keeps_an_activation_is_not_changed(self):
-        class Keeps(Forward):
-            def forward(self, x):
-                self.last = torch.relu(self.c1(x))
-                return functional(self, x)
-
-        model = without_units(Keeps(functional))
-        with pytest.warns(UserWarning, match=LEFT):
-            compact = nn.to_compact(model)
-        assert not hasattr(model, "last")
-        check(model, compact, X)
-
     def test_of_a_block_with_a_hook_stay(self):
         model = without_units(convolutional())
         seen = []
