@@ -41,6 +41,7 @@ ONLY: dict[str, tuple[str, ...]] = {
 SINGLE = [
     *("--terms", "--degree", "--formula", "--plot", "--round", "--weight", "--log-alpha-range"),
     *("--alpha-range", "--fix-limit", "--fix-constant", "--grid", "--zero-at", "--log-c"),
+    "--gradient",
 ]
 NOTES = (
     "Errors are fit minus exact: absolute for -KL, relative for its gradient.",
@@ -108,6 +109,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="NAME",
         help=f"print the formula instead of the table: {', '.join(WRITERS)}",
     )
+    add_flag(output, "--gradient", "with --formula: print its derivative in log alpha too")
     add_json(output)
     output.add_argument("--plot", metavar="FILE", help="also draw the errors (.png, .pdf, .svg)")
     parser.set_defaults(run=run)
@@ -132,7 +134,9 @@ def run(options: argparse.Namespace, command: str) -> None:
         results(options.json, document(fit, command), shown, NOTES)
     else:
         zero_at, log_c = _convention(options)
-        written = fit.formula(options.formula, zero_at=zero_at, log_c=log_c)
+        written = fit.formula(
+            options.formula, zero_at=zero_at, log_c=log_c, gradient=bool(options.gradient)
+        )
         if options.json is not None:
             write_record(options.json, document(fit, command))
         emit(written.rstrip("\n") + "\n")
@@ -162,6 +166,11 @@ def _check(options: argparse.Namespace) -> None:
             raise CommandError(
                 "--formula and --json - would both be printed: name a file for one of them"
             )
+    if options.gradient and options.formula in (None, "latex"):
+        raise CommandError(
+            "--gradient writes the derivative as source code: add --formula c, or another "
+            "programming language"
+        )
     if options.ladder is not None:
         given = _given(options, SINGLE) + ["--target"] * (options.target != TARGETS[0])
         if given:

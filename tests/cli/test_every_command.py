@@ -44,6 +44,8 @@ from logunif_kl.cli import main
         ("fit --weight heavy", "there is no weight 'heavy': choose from absolute, relative"),
         ("fit --formula cobol", "there is no language 'cobol' to write a formula in"),
         ("fit --formula c --json -", "--formula and --json - would both be printed"),
+        ("fit --gradient", "--gradient writes the derivative as source code: add --formula c"),
+        ("fit --gradient --formula latex", "--gradient writes the derivative as source code"),
         ("fit --zero-at 1 --log-c 0", "both given"),
         ("fit --ladder 2 --terms 2", "--ladder makes many fits, but --terms"),
         ("fit --ladder 2 --target both", "--ladder makes many fits"),

@@ -41,6 +41,12 @@ def test_the_formula_is_all_that_is_printed(language, capsys):
     assert capsys.readouterr().out.strip() == fit_sigmoid(1).formula(language).strip()
 
 
+def test_the_formula_with_its_derivative(capsys):
+    assert main(["fit", "--formula", "c", "--gradient"]) == 0
+    written = fit_sigmoid(1).formula("c", gradient=True)
+    assert capsys.readouterr().out.strip() == written.strip()
+
+
 def test_the_formula_takes_a_convention(tmp_path, capsys):
     path = tmp_path / "out.json"
     arguments = ["polynomial", "--formula", "python", "--zero-at", "1", "--json", str(path)]
