@@ -228,4 +228,7 @@ def _sha256(arrays: dict[str, np.ndarray]) -> str:
 
 
 # Keys are hashes of x_train, y_train, x_test and y_test.
-KNOWN = {"06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16": "MNIST"}
+KNOWN = {
+    "06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16": "MNIST",
+    "ca3ab2a37f845e1b8ae23cab1b51749a3011ba3bf1d9016176d75cbaabac376f": "Fashion-MNIST",
+}

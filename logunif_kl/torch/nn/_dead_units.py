@@ -42,8 +42,9 @@ def drop_units(model: nn.Module, weights: Weights) -> list[nn.Module]:
     """Remove dead units from the weights of consecutive layers.
 
     A unit is unread if the next layer multiplies it only by zeros. A unit is constant if all its
-    own weights are 0. Each layer keeps at least one unit. Return the layers that have constant
-    units but no link to a next layer, without the layers that compute outputs of the model.
+    own weights are 0. Each layer keeps at least one unit. Return the layers whose constant units
+    stay because no link leads to a next layer or because of a padding, without the layers that
+    compute outputs of the model.
     """
     traced = list(parts(model, weights))
     found = list(links(model, weights, traced))
@@ -51,10 +52,9 @@ def drop_units(model: nn.Module, weights: Weights) -> list[nn.Module]:
     for link in reversed(found):
         _drop_unread(link, weights)
     # Go forwards, because a unit whose inputs are all constant is constant too.
-    for link in found:
-        _drop_constant(link, weights)
+    folded = [link.first for link in found if not _drop_constant(link, weights)]
     last = [*weights][-1:]
-    passed = [*(link.first for link in found), *outputs(traced, weights), *last]
+    passed = [*folded, *outputs(traced, weights), *last]
     return [layer for layer in weights if layer not in passed and _dead(layer, weights)]
 
 
@@ -69,7 +69,8 @@ def _drop_unread(link: Link, weights: Weights) -> None:
     _keep(link, weights, (by_unit != 0).flatten(2).any(2).any(0))
 
 
-def _drop_constant(link: Link, weights: Weights) -> None:
+def _drop_constant(link: Link, weights: Weights) -> bool:
+    """Remove constant units, and return whether some stay because of a padding."""
     weight, bias = weights[link.first]
     constant = ~(weight != 0).flatten(1).any(1)
     values = weight.new_zeros(len(weight)) if bias is None else bias
@@ -78,13 +79,22 @@ def _drop_constant(link: Link, weights: Weights) -> None:
         if type(module) in _ELEMENTWISE and not _is_dropout(module):
             values = module(values)
     constant &= torch.isfinite(values)
+    removable = constant
     if not _keeps_constants(link):
         # Some layer pads with zeros, so only the constant 0 is the same at every position.
-        constant &= values == 0
+        removable = constant & (values == 0)
+    stay = bool((constant & ~removable).any())
+    _fold(link, weights, removable, values)
+    return stay
+
+
+def _fold(link: Link, weights: Weights, constant: Tensor, values: Tensor) -> None:
+    """Remove units, and add their constant outputs to the bias of the next layer."""
     if not constant.any():
         return
     by_unit = _by_unit(link, weights)
     if bool(constant.all()):
+        constant = constant.clone()
         constant[0] = False
     added = torch.where(constant, values, 0.0).double()
     total = (by_unit.flatten(2).sum(2, dtype=torch.float64) * added).sum(1)

@@ -192,8 +192,9 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
     if left:
         warnings.warn(
             f"to_compact kept the dead units of {shown_few(left)}: it removes units only where "
-            "elementwise functions, pooling and flatten lead to one next layer. Fuse batch "
-            "normalisation first (torch.nn.utils.fusion).",
+            "elementwise functions, pooling and flatten lead to one next layer, and units with a "
+            "constant output other than 0 only where no zeros are padded. Fuse batch normalisation "
+            "first (torch.nn.utils.fusion).",
             stacklevel=3,
         )
     return network

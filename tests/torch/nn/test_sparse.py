@@ -1,5 +1,6 @@
 """Sparse networks for inference: what they compute, drop, hold, load and refuse."""
 
+import contextlib
 import copy
 import io
 import itertools
@@ -398,6 +399,10 @@ class TestUnits:
         sparse = nn.to_sparse(model)
         assert sparse[0].weight.shape[0] == kept
         check(model, sparse, X)
+        warned = pytest.warns(UserWarning, match="dead units of module '0': .* zeros are padded")
+        with warned if kept == 5 else contextlib.nullcontext():
+            compact = nn.to_compact(model)
+        assert compact[0].weight.shape[0] == kept
 
     def test_all_units(self):
         model = torch.nn.Sequential(

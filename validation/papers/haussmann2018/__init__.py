@@ -14,4 +14,10 @@ tests its statements in words.
 See {doc}`kingma2015` for how to pass MNIST and how to resume a run. Run the learning curves with
 `--part 1/2` and `--part 2/2` in two processes, then run the command without `--part` to merge their
 results.
+
+## What was not tried
+
+- Figure 2 with the authors' initial values, with a warm-up of sampled training, and with the other
+  two forms of the bound. `learning_curves --methods` takes the last three.
+- Table 1 with 800 and 1200 units, and tuned priors.
 """
