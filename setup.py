@@ -1,16 +1,19 @@
 """Build the optional C extensions; everything else is declared in pyproject.toml.
 
-Three environment variables are read. LOGUNIF_KL_NO_EXTENSION=1 leaves them out, so that the
+Four environment variables are read. LOGUNIF_KL_NO_EXTENSION=1 leaves them out, so that the
 wheel is pure Python. LOGUNIF_KL_SANITIZE=1 builds them with AddressSanitizer and
 UndefinedBehaviorSanitizer. LOGUNIF_KL_RELEASE=1 requires the kernels of SIMD, as the wheels for
-others need. With either of the last two, a failure to compile is an error.
+others need. With either of the last two, a failure to compile is an error. SOURCE_DATE_EPOCH is
+the time of each file in an sdist, as setuptools makes it in a wheel.
 """
 
+import gzip
 import os
 import re
 import shutil
 import sys
 import sysconfig
+import tarfile
 import tomllib
 from glob import glob
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -18,6 +21,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 FLOATING_POINT = [
     "-fno-math-errno",
@@ -103,6 +107,32 @@ class BuildUfuncs(build_ext):
             print(NOTICE.format(names=", ".join(missing)), flush=True)
 
 
+class Sdist(sdist):
+    """With SOURCE_DATE_EPOCH, two sdists of one commit have the same bytes, as wheels do."""
+
+    def make_archive(self, base_name, format, **options):
+        epoch = os.environ.get("SOURCE_DATE_EPOCH")
+        if epoch is None or format != "gztar":
+            return super().make_archive(base_name, format, **options)
+
+        def normal(member):
+            member.mtime = int(epoch)
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            return member
+
+        name = f"{base_name}.tar.gz"
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        with (
+            open(name, "wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=int(epoch)) as zipped,
+            tarfile.open(fileobj=zipped, mode="w") as tar,
+        ):
+            tar.add(options["base_dir"], filter=normal)
+        return name
+
+
 def extension(name, source, **options):
     return Extension(
         f"logunif_kl.{name}",
@@ -147,6 +177,6 @@ setup(
     long_description=readme(),
     long_description_content_type="text/markdown",
     ext_modules=[] if switched_on("LOGUNIF_KL_NO_EXTENSION") else EXTENSIONS,
-    cmdclass={"build_ext": BuildUfuncs},
+    cmdclass={"build_ext": BuildUfuncs, "sdist": Sdist},
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
 )

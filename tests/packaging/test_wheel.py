@@ -1,5 +1,6 @@
 """A wheel built from the source archive is complete: it passes the tests from elsewhere."""
 
+import os
 import sys
 import sysconfig
 import zipfile
@@ -28,24 +29,35 @@ def last_line(text: str) -> str:
     return text.rstrip().splitlines()[-1]
 
 
+def built(kind: str, source: Path, room: Path) -> Path:
+    code = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(room)!r}))"
+    done = run([sys.executable, "-c", code], cwd=source)
+    assert done.returncode == 0, done.stdout
+    return room / last_line(done.stdout)
+
+
 @pytest.fixture(scope="module")
 def wheel(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel built from the unpacked source archive."""
     tmp_path = tmp_path_factory.mktemp("wheel")
-
-    def built(kind: str, source: Path) -> Path:
-        code = (
-            f"from setuptools import build_meta; print(build_meta.build_{kind}({str(tmp_path)!r}))"
-        )
-        done = run([sys.executable, "-c", code], cwd=source)
-        assert done.returncode == 0, done.stdout
-        return tmp_path / last_line(done.stdout)
-
-    archive, unpacked = built("sdist", copy_source(tmp_path / "source")), tmp_path / "unpacked"
+    source, unpacked = copy_source(tmp_path / "source"), tmp_path / "unpacked"
+    archive = built("sdist", source, tmp_path)
     run([sys.executable, "-m", "tarfile", "-e", str(archive), str(unpacked)], cwd=tmp_path)
     (tree,) = unpacked.iterdir()
     assert (tree / "conftest.py").exists()
-    return built("wheel", tree)
+    return built("wheel", tree, tmp_path)
+
+
+def test_two_source_archives_have_the_same_bytes(tree, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    archives = []
+    for name, time in (("first", 1_600_000_000), ("second", 1_650_000_000)):
+        source = copy_source(tmp_path / name / "source")
+        for path in source.rglob("*"):
+            os.utime(path, (time, time))
+        archives.append(built("sdist", source, tmp_path / name))
+    first, second = (archive.read_bytes() for archive in archives)
+    assert first == second
 
 
 def test_wheel_holds_the_package_and_nothing_else(wheel):
