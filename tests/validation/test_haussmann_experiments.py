@@ -6,17 +6,22 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
+from scipy import stats  # noqa: E402
 
+import logunif_kl as lk  # noqa: E402
+from logunif_kl.posteriors import TruncatedLogUniform  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from tests.validation.experiments import committed  # noqa: E402
 from validation.papers.haussmann2018 import (  # noqa: E402
     covariances,
+    dense,
     learning_curves,
     moments,
     networks,
+    samples,
     thresholds,
 )
-from validation.training.loop import seeded  # noqa: E402
+from validation.training.loop import Objective, seeded  # noqa: E402
 
 
 class TestMoments:
@@ -73,6 +78,70 @@ def test_the_network_of_the_paper():
     shapes = [tuple(m.weight.shape) for m in model if isinstance(m, nn.VariationalLayer)]
     assert shapes == [(20, 1, 5, 5), (50, 20, 5, 5), (500, 800), (10, 500)]
     assert model(torch.zeros(2, 784)).shape == (2, 10)
+
+
+class TestDense:
+    @pytest.mark.parametrize("log10", [3.0, 8.0])
+    def test_a_gaussian_under_the_prior_between_cut_offs(self, log10):
+        """In the convention of the improper prior, -KL of alpha = infinity is 0."""
+        prior = TruncatedLogUniform(10.0**-log10, 10.0**log10)
+        log_range = 2.0 * log10 * math.log(10.0)
+        for alpha in (1e-4, 1e-6):
+            exact = lk.neg_kl_posterior(stats.norm(1.0, math.sqrt(alpha)), prior=prior)
+            found = lk.neg_kl(math.log(alpha)) + dense.per_weight(log_range)
+            assert found == pytest.approx(exact, rel=1e-9)
+
+    def test_small_weights_ignore_the_data(self):
+        sizes = dense.widths(784, 400)
+        model = dense.network(sizes, 1, seeded(1, 1), "exact").eval()
+        for layer in model[::2]:
+            torch.nn.init.constant_(layer.weight, dense.NEAR)
+            torch.nn.init.zeros_(layer.bias)
+        largest = model(torch.ones(1, 784)).max().item()
+        row = {"prior": "log_uniform", "log_likelihood": -900.0, "neg_kl": -9e4, "weights": 478_000}
+        found = dense.ignoring([row], 60_000, sizes)
+        lowest = -60_000 * (math.log(10.0) + 2.0 * largest)
+        assert found["ignorant_log_likelihood"] == pytest.approx(lowest, rel=1e-6)
+
+    def test_where_ignoring_the_data_has_the_higher_bound(self):
+        """With one weight, both bounds can be written out."""
+        row = {"prior": "log_uniform", "log_likelihood": -1.0, "neg_kl": -2.0, "weights": 1}
+        found = dense.ignoring([row], 1, [1, 1])
+        log_range = math.log(dense.FAR / found["cut_off_of_equality"])
+        trained = -1.0 - 2.0 + dense.per_weight(log_range)
+        near = math.log(math.log(dense.NEAR / found["cut_off_of_equality"]) / log_range)
+        ignorant = -math.log(10.0) - 2.0 * dense.NEAR + near
+        assert trained == pytest.approx(ignorant, abs=1e-6)
+
+    def test_statements(self):
+        errors = {"normal_vbp": 1.4, "normal": 1.8, "mixture": 1.3}
+        rows = [
+            {"prior": prior, "seed": seed, "test_error": error}
+            for prior, error in errors.items()
+            for seed in (1, 2)
+        ]
+        assert [each["holds"] for each in dense.statements(rows)] == [True, True]
+        rows[0]["test_error"] = 1.9
+        assert [each["holds"] for each in dense.statements(rows)] == [False, False]
+
+
+def test_several_samples_have_their_mean_as_the_loss():
+    model = dense.network([4, 3, 3, 10], 1, seeded(1, 1), "exact")
+    objective = Objective(model, 2000, 1.0)
+    x, y = torch.rand(5, 4), torch.arange(5)
+    for layer in model[::2]:
+        torch.nn.init.constant_(layer.log_sigma2, -60.0)
+    once = objective(x, y)
+    for a, b in zip(samples.Repeated(objective, 3)(x, y), once, strict=True):
+        torch.testing.assert_close(a, b)
+    for layer in model[::2]:
+        torch.nn.init.constant_(layer.log_sigma2, 0.0)
+    # The variance of the mean of 400 samples is a hundredth of that of four.
+    variances = [
+        torch.stack([samples.Repeated(objective, n)(x, y)[1] for _ in range(50)]).var()
+        for n in (4, 400)
+    ]
+    assert 40.0 < variances[0] / variances[1] < 250.0
 
 
 class TestThresholds:
