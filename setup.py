@@ -90,6 +90,10 @@ class BuildUfuncs(build_ext):
         self.compiler.cc = clang
         return [f"--target={CLANG_CL_TARGETS[self.plat_name]}-pc-windows-msvc", *CLANG_CL_FLAGS]
 
+    def get_ext_filename(self, fullname):
+        # Python 3.15 adds the platform to ".abi3", and Python 3.13 does not find such a file.
+        return re.sub(r"\.abi3-[^.]+(?=\.so$)", ".abi3", super().get_ext_filename(fullname))
+
     def run(self):
         # What an earlier build left, under other flags or another suffix, must not be used again.
         for folder in [self.build_lib, *([""] if self.inplace else [])]:

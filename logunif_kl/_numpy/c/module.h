@@ -12,7 +12,8 @@
  * leave out of the stable ABI of Python 3.11. */
 #define LK_ONE_INTERPRETER {3, NULL}
 
-#ifdef Py_mod_gil
+/* The headers of Python 3.15 define Py_mod_gil in the stable ABI of 3.11 too, but not its values. */
+#ifdef Py_MOD_GIL_NOT_USED
 #define LK_NO_GIL {Py_mod_gil, Py_MOD_GIL_NOT_USED},
 #else
 #define LK_NO_GIL
