@@ -87,7 +87,8 @@ class TestInterruptedWhileAModuleIsImported:
         """Run Python, which is interrupted when it comes to this module."""
         (tmp_path / "sitecustomize.py").write_text(INTERRUPTED.replace("MODULE", request.param))
         (tmp_path / "logunif-kl").write_text(SCRIPT)
-        paths = (str(tmp_path), str(Path(__file__).parents[2]))
+        # The package itself may be on PYTHONPATH.
+        paths = (str(tmp_path), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", ""))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         return lambda *arguments: python(*arguments, env=environment, cwd=tmp_path)
 

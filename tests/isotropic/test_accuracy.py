@@ -1,5 +1,7 @@
 """No error is larger than claimed, at points that the search did not try."""
 
+import platform
+
 import pytest
 
 from logunif_kl.isotropic import ACCURACY
@@ -31,4 +33,7 @@ def test_claims_hold_at_other_points(claim):
 @pytest.mark.parametrize("claim", OF_NUMPY, ids=name_of)
 def test_the_recorded_error_is_found_again(claim):
     found = worker.measured({**claim._asdict(), "method": "again"})
-    assert claim.ulp - 0.01 <= found["ulp"] <= claim.ulp
+    assert found["ulp"] <= claim.ulp
+    # It was measured on x86-64. On AArch64 the errors of the same functions are smaller.
+    if platform.machine() in ("x86_64", "AMD64"):
+        assert claim.ulp - 0.01 <= found["ulp"]
