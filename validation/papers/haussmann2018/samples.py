@@ -61,7 +61,11 @@ def show(record: Record) -> str:
         ("test error in %", measured("test_error")),
         (
             "less that of the first row, 95 %",
-            lambda row: f"{row['difference']:+.2f} ± {number(row['half_width'], 2)}",
+            lambda row: (
+                f"{row['difference']:+.2f} ± {number(row['half_width'], 2)}"
+                if row["half_width"]
+                else "–"
+            ),
         ),
         (f"mean of {record['settings']['samples']} samples", measured("averaged_error")),
         ("expected log-likelihood in training", measured("log_likelihood", 0)),
