@@ -214,10 +214,10 @@ def of_all(record: Record) -> str:
         record["statements"],
         ("statement", "{statement}"),
         (
-            "errors, seed by seed",
+            "errors in this order, seed by seed",
             lambda row: "; ".join(", ".join(f"{v:.2f}" for v in e) for e in row["errors"]),
         ),
-        ("holds", lambda row: yes(row["holds"])),
+        ("holds for each seed", lambda row: yes(row["holds"])),
     )
     return f"{shown}\n\n{said}"
 
@@ -232,7 +232,7 @@ def _ignoring(found: Record | None) -> str:
     nats = {name: -value for name, value in found["difference"].items()}
     return (
         "\n\nDoes training find the improper posterior? Cut the prior off to a < |w| < 10. Each of "
-        f"the {number(found['weights'], 6)} Gaussians, without its mass outside, then loses "
+        f"the {found['weights']:,} Gaussians, without its mass outside, then loses "
         "log(2 log(10/a)) nats more than from the prior 1/|w|, whatever its mean and variance. So "
         "training does not depend on a. A posterior that is the prior cut off again, to |w| < "
         "0.001, loses less and less as a falls, and its networks ignore the data. The bound of the "
