@@ -198,14 +198,14 @@ def ignoring(rows: list[Record], examples: int, sizes: list[int]) -> Record | No
 
 def of_all(record: Record) -> str:
     """Write the table of the networks, and the paper's statements about them."""
-    averaged = f"mean of {record['settings']['samples']} samples"
+    averaged = f"{record['settings']['samples']} samples"
     shown = columns(
         record["summary"],
         ("prior", "{title}"),
         ("test error in %", measured("test_error")),
         (averaged, measured("averaged_error")),
-        ("log-likelihood of a test image", measured("test_log_likelihood", 4)),
-        (averaged, measured("averaged_log_likelihood", 4)),
+        ("log-likelihood of a test image", measured("test_log_likelihood", 3)),
+        (averaged, measured("averaged_log_likelihood", 3)),
         ("% with log α > 3", measured("pruned_percent", 1)),
         ("error without them", measured("pruned_error")),
         ("training", lambda row: f"{row['seconds'] / 60:.0f} min"),
