@@ -239,9 +239,9 @@ def _ignoring(found: Record | None) -> str:
         "trained networks is the higher one only for a above "
         f"{number(found['cut_off_of_equality'], 2)}. At the range of float32 it is lower by "
         f"{number(nats['float32'], 3)} nats, at that of float64 by {number(nats['float64'], 3)}. "
-        "So there is a posterior for each a > 0, but as a falls it tends to the one that ignores "
-        "the data. Training does not find it, because a Gaussian cannot spread over many orders of "
-        "magnitude."
+        "A posterior exists for each a > 0, and as a falls it tends to the one that ignores the "
+        "data (Hron et al., Proposition 1). Training does not find it, because a Gaussian cannot "
+        "spread over many orders of magnitude."
     )
 
 
@@ -277,8 +277,7 @@ EXPERIMENT = Experiment(
     "The weight of the divergence rises over the first 3; the rate falls linearly from 10⁻³ to 0. "
     "The mixture is ½ N(0, 1) + ½ N(0, e⁻¹²), its divergence estimated by one sample for each "
     "weight. Student's t has 0.01 degrees of freedom and the scale 0.01. The parameters of the "
-    "priors were not tuned, and Blundell et al. train for 600 epochs. Our text of the paper has "
-    "lost the numbers of Table 1.",
+    "priors were not tuned. Our text of the paper has lost the numbers of Table 1.",
     place=5,
     seeds=(1, 2, 3),
     full=FULL,
