@@ -38,6 +38,9 @@ ASSUMPTIONS = {
     "one alpha for each weight": Assumption({"sharing": "weight"}),
     "a fifth of the learning rate": Assumption({}, learning_rate=2e-4),
     "a tenth of the minibatch in training": Assumption({}, smaller_minibatches=10),
+    "alpha of 1 at the input, a tenth of the minibatch": Assumption(
+        {"initial": 0.0}, smaller_minibatches=10
+    ),
     "averaged parameters": Assumption({}, averaged=True),
 }
 
