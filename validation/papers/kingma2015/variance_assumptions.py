@@ -100,7 +100,27 @@ def show(record: Record) -> str:
     paper += [f"{of[layer][name]['paper_ratio_to_local']:.2f}" for layer, name in shown]
     titles = {"per_batch": "weight sample per minibatch", "none": "no dropout noise"}
     head = [f"{titles[name]}, {layer}" for layer, name in shown]
-    return table(["training", "test error in %", "epochs", *head], [*rows, paper])
+    shown_rows = table(["training", "test error in %", "epochs", *head], [*rows, paper])
+    return f"{shown_rows}\n\n{_nearest(record, shown, head)}"
+
+
+def _nearest(record: Record, shown: list[tuple[str, str]], head: list[str]) -> str:
+    """Name the training whose ratio is nearest to the paper's, for each ratio."""
+    said = []
+    for (layer, name), title in zip(shown, head, strict=True):
+        ratios = {
+            case["assumption"]: column["estimators"][name]
+            for case in record["cases"]
+            for column in case["columns"]
+            if column["layer"] == layer
+        }
+        nearest = min(ratios, key=lambda each: abs(math.log(_of_paper(ratios[each]))))
+        said.append(f"- {title}: {nearest}, {_of_paper(ratios[nearest]):.2f} times the paper's")
+    return "The training that comes nearest to the paper:\n\n" + "\n".join(said)
+
+
+def _of_paper(found: Record) -> float:
+    return float(found["ratio_to_local"] / found["paper_ratio_to_local"])
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:

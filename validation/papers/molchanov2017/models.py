@@ -66,16 +66,14 @@ CASES = {
 }
 COMPARED = list(CASES)
 CASES |= {
-    "rate": Case("the rate alone", flat_rate=True),
-    "all": Case("all three", flat_rate=True, small_start=True, zeroing=True),
     "script": AUTHORS,
     "no_rate": AUTHORS._replace(title="without the rate", flat_rate=False),
     "no_start": AUTHORS._replace(title="without the initial values", small_start=False),
     "no_masking": AUTHORS._replace(title="without masks", masking=False),
     "no_centring": AUTHORS._replace(title="without centring", centring=False),
-    "script_conv": AUTHORS._replace(title="the authors' script", flat_rate=False, relu=True),
-    "authors": Case("the authors' settings", "exact", "additive", False, True, True, True, True),
-    "relu": Case("the rate and ReLU", flat_rate=True, relu=True),
+    "authors": Case(
+        "the authors' settings", flat_rate=True, small_start=True, zeroing=True, relu=True
+    ),
 }
 
 
