@@ -18,7 +18,7 @@ RECORDS = {record["name"]: record for record in COMMITTED["claims"]}
 
 
 def test_every_claim_is_committed():
-    assert list(RECORDS) == list(STATEMENTS)
+    assert sorted(RECORDS) == sorted(STATEMENTS)  # modules may be imported in any order
     for record in RECORDS.values():
         assert record["command"] == f"python -m validation.papers {record['name']}"
         assert record["verdict"] in ("holds", "fails")
