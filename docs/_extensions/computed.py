@@ -23,6 +23,7 @@ from validation.tools import summary, tables, trained
 
 COMPARED = "compare/compare"
 LENET = "molchanov2017/lenet_300_100"
+CAFFE = "molchanov2017/lenet_5_caffe_authors"
 
 
 def constant(file: str, name: str) -> Any:
@@ -92,6 +93,7 @@ NAMES = {
     "result": result,
     "method": method,
     "lenet": lenet,
+    "CAFFE": CAFFE,
     "LENET": LENET,
     "table": table,
     "spec": spec,

@@ -203,12 +203,11 @@ def of_all(record: Record) -> str:
         record["summary"],
         ("prior", "{title}"),
         ("test error in %", measured("test_error")),
-        (averaged, measured("averaged_error")),
+        (f"error, {averaged}", measured("averaged_error")),
         ("log-likelihood of a test image", measured("test_log_likelihood", 3)),
-        (averaged, measured("averaged_log_likelihood", 3)),
+        (f"log-likelihood, {averaged}", measured("averaged_log_likelihood", 3)),
         ("% with log α > 3", measured("pruned_percent", 1)),
         ("error without them", measured("pruned_error")),
-        ("training", lambda row: f"{row['seconds'] / 60:.0f} min"),
     )
     said = columns(
         record["statements"],
@@ -237,11 +236,12 @@ def _ignoring(found: Record | None) -> str:
         "training does not depend on a. A posterior that is the prior cut off again, to |w| < "
         "0.001, loses less and less as a falls, and its networks ignore the data. The bound of the "
         "trained networks is the higher one only for a above "
-        f"{number(found['cut_off_of_equality'], 2)}. At the range of float32 it is lower by "
-        f"{number(nats['float32'], 3)} nats, at that of float64 by {number(nats['float64'], 3)}. "
+        f"{number(found['cut_off_of_equality'], 2)}. Where 10/a is the range of float32, "
+        f"2^254, it is lower by {number(nats['float32'], 3)} nats, and where it is that of "
+        f"float64, 2^2046, by {number(nats['float64'], 3)}. "
         "A posterior exists for each a > 0, and as a falls it tends to the one that ignores the "
-        "data (Hron et al., Proposition 1). Training does not find it, because a Gaussian cannot "
-        "spread over many orders of magnitude."
+        "data (Hron et al., Proposition 1). Training does not find it, because it is not a "
+        "Gaussian."
     )
 
 

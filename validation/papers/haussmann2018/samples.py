@@ -70,7 +70,6 @@ def show(record: Record) -> str:
         (f"mean of {record['settings']['samples']} samples", measured("averaged_error")),
         ("expected log-likelihood in training", measured("log_likelihood", 0)),
         ("% with log α > 3", measured("pruned_percent", 1)),
-        ("training", lambda row: f"{row['seconds'] / 60:.0f} min"),
     )
 
 

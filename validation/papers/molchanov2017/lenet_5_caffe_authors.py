@@ -10,7 +10,7 @@ EXPERIMENT = comparison.experiment(
     __file__,
     network="lenet_5_caffe",
     show=show,
-    title="Table 1: LeNet-5-Caffe with the settings of the authors' scripts",
+    title="Table 1: LeNet-5-Caffe with settings like the authors'",
     about="As LeNet-5-Caffe above, but for 200 epochs with minibatches of 100, initial means from "
     "N(0, 0.01²), biases of zero, ReLU after the convolutions, a rate that is constant over the "
     "first half of the epochs, and means set to zero, after each step, while log α ≥ 3. The "
@@ -18,7 +18,7 @@ EXPERIMENT = comparison.experiment(
     "lets the rate fall from the start, and begins with a trained network; here the weight of the "
     "KL is 0 in the first five epochs. Whether this explains the error was not tried. "
     "The record was made with `--seeds 1 2`. Its runs began on an NVIDIA H100, and after 130 and "
-    "132 epochs went on on a CPU, with noise from a new generator.",
+    "132 epochs went on on a CPU, with noise from a new generator, so the minutes are of both.",
     place=7,
     full={"epochs": 200, **comparison.FULL, "batch_size": 100, "cases": ["authors"]},
     # With a warm-up that is over sooner, small means are all pruned.

@@ -36,8 +36,9 @@ TABLE_1 = {
 class Case(NamedTuple):
     """A penalty, a posterior and settings of the authors' scripts.
 
-    ``other_noise`` means another order of the examples and other noise. The authors' settings are:
-    a learning rate that is constant over the first half (``flat_rate``), initial means from
+    ``other_noise`` means another order of the examples and other noise. The settings of
+    the authors' script for LeNet-300-100 are: a learning rate that is constant over the first half
+    (``flat_rate``), initial means from
     N(0, 0.01^2) and biases of zero (``small_start``), a likelihood without the means whose log
     alpha is at least the threshold (``masking``), and images less their mean (``centring``). The
     record of LeNet-5-Caffe sets such means to zero (``zeroing``), and has ReLU after convolutions
