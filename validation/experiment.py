@@ -70,6 +70,8 @@ class Experiment:
     """Whether several processes can share the work, by ``--part``."""
     packages: Sequence[str] = ("torch",)
     """The packages whose versions the record has, in addition to those of every record."""
+    images: str = "MNIST"
+    """The images of its ``dataset``: a key of `data.VARIABLES`."""
     noise: Sequence[str] = ()
     """Patterns of the columns that are nothing but rounding errors, which no probe holds."""
     folder: str | None = None
@@ -92,7 +94,8 @@ class Experiment:
         add = parser.add_argument
         small = "a small form that takes seconds"
         if self.takes_data:
-            text = f"MNIST: .npz or IDX files (default: ${data.VARIABLE})"
+            variable = data.VARIABLES[self.images]
+            text = f"{self.images}: .npz or IDX files (default: ${variable})"
             add("--data", metavar="FILE", help=text)
             small = "a small form on scikit-learn's digits: seconds"
         add("--quick", action="store_true", help=small)
@@ -154,7 +157,7 @@ class Experiment:
         settings = self.settings(options)
         images = []
         if self.takes_data:
-            images = [data.digits() if options.quick else data.load(options.data)]
+            images = [data.digits() if options.quick else data.load(options.data, self.images)]
         began, about = time.monotonic(), record.about(self.command(given), *self.packages)
         with self._folder(options) as folder:
             parts, probe = self._parts(options, folder, images)

@@ -35,7 +35,7 @@ class TestEach:
 
     def test_the_committed_record_is_a_full_one_of_the_data(self, name, made):
         assert made["settings"]["quick"] is False
-        data = "Fashion-MNIST" if name == "haussmann2018.fashion" else "MNIST"
+        data = ALL[name].images
         assert made.get("data", {"name": data})["name"] == data
         assert str(ROOT) not in json.dumps(made)
 

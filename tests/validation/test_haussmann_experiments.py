@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -16,14 +15,12 @@ from tests.validation.experiments import committed  # noqa: E402
 from validation.papers.haussmann2018 import (  # noqa: E402
     covariances,
     dense,
-    fashion,
     learning_curves,
     moments,
     networks,
     samples,
     thresholds,
 )
-from validation.training.data import DataError, Dataset, Split  # noqa: E402
 from validation.training.loop import Objective, seeded  # noqa: E402
 
 
@@ -126,12 +123,6 @@ class TestDense:
         assert [each["holds"] for each in dense.statements(rows)] == [True, True]
         rows[0]["test_error"] = 1.9
         assert [each["holds"] for each in dense.statements(rows)] == [False, False]
-
-
-def test_mnist_is_not_fashion_mnist():
-    mnist = Dataset("MNIST", *[Split(np.zeros((1, 4)), np.zeros(1))] * 2, "")
-    with pytest.raises(DataError, match=r"--data names MNIST: name Fashion-MNIST, as \.npz or IDX"):
-        fashion.measure({}, mnist, None)
 
 
 def test_several_samples_have_their_mean_as_the_loss():

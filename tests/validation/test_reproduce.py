@@ -11,11 +11,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from validation.paths import RESULTS, ROOT
 from validation.reproduce import __main__ as command
 from validation.reproduce import listing, show, work
+from validation.training.data import Dataset, Split
 
 pytest.importorskip("rich")
 pytest.importorskip("torch", reason="the experiments need PyTorch")
@@ -35,7 +37,8 @@ def files():
 @pytest.fixture
 def ran(monkeypatch):
     """Run nothing, and note what would have been; a status per module can be set."""
-    monkeypatch.delenv(command.data.VARIABLE, raising=False)
+    for variable in command.data.VARIABLES.values():
+        monkeypatch.delenv(variable, raising=False)
     made, status = [], {}
 
     def run(argv):
@@ -51,19 +54,22 @@ def ran(monkeypatch):
 class TestWorks:
     @pytest.mark.parametrize("name", WORKS)
     def test_its_command_is_there(self, name, tmp_path):
-        for argv in (WORKS[name].full("FILE"), WORKS[name].quick(tmp_path)):
+        files = dict.fromkeys(command.OPTIONS, "FILE")
+        for argv in (WORKS[name].full(files), WORKS[name].quick(tmp_path)):
             assert argv[:2] == [sys.executable, "-m"]
             path = ROOT.joinpath(*argv[2].split("."))
             module = path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
             assert '__name__ == "__main__"' in module.read_text(encoding="utf-8")
 
     def test_those_that_take_data(self):
-        without = {name for name, each in WORKS.items() if not each.takes_data}
+        without = {name for name, each in WORKS.items() if not each.images}
         of_hron = {name for name in WORKS if name.startswith("hron2017.")}
         assert of_hron - without == {"hron2017.overfitting"}
         assert {"papers", "validate", "monte_carlo", "ladder", "gal2016.regression"} < without
-        argv = WORKS["kingma2015.speed"].full("/a b/c.npz")
+        files = {"MNIST": "/a b/c.npz", "Fashion-MNIST": "/f.npz"}
+        argv = WORKS["kingma2015.speed"].full(files)
         assert argv[1:] == ["-m", "validation.papers.kingma2015.speed", "--data", "/a b/c.npz"]
+        assert WORKS["haussmann2018.fashion"].full(files)[-2:] == ["--data", "/f.npz"]
 
     @pytest.mark.parametrize("name", WORKS)
     def test_a_small_form_writes_into_its_folder_alone(self, name, tmp_path):
@@ -182,6 +188,21 @@ class TestFull:
             "PyTorch, which is not installed: run pip install -r validation/frameworks.txt\n"
         )
         assert command.main(["papers", *options]) == 0
+
+    def test_mnist_is_not_taken_for_fashion_mnist(self, ran, capsys, monkeypatch):
+        """Nor found out after the hours of the other experiments."""
+        mnist = Dataset("MNIST", *[Split(np.zeros((1, 4)), np.zeros(1))] * 2, "")
+        monkeypatch.setattr(command.data, "read", lambda named: mnist)
+        start = "python -m validation.reproduce: error: nothing was run, since "
+        taker = "haussmann2018.fashion takes Fashion-MNIST"
+        for options, why in {
+            ("--data", "m"): "no data are named: give --fashion-mnist FILE or set "
+            "LOGUNIF_KL_FASHION_MNIST to Fashion-MNIST as",
+            ("--data", "m", "--fashion-mnist", "m"): "m is MNIST: name Fashion-MNIST, as",
+        }.items():
+            assert command.main(["haussmann2018", *options]) == 2
+            assert capsys.readouterr().err == f"{start}{taker}, and {why} .npz or IDX files\n"
+        assert ran.made == []
 
     def test_data_that_are_none(self, ran, capsys, tmp_path):
         assert command.main(["gal2016.rotated", "--data", str(tmp_path / "no.npz")]) == 2

@@ -49,7 +49,7 @@ def folder(path, ending="", pack=bytes, spelled=str):
 
 def refused(named, *words):
     with pytest.raises(data.DataError) as caught:
-        data.load(named)
+        data.load(named, "MNIST")
     text = str(caught.value)
     assert all(word in text for word in words), text
     assert "\n" not in text
@@ -70,37 +70,37 @@ class TestEveryForm:
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **ARRAYS)
         (tmp_path / "a.npz.gz").write_bytes(gzip.compress(buffer.getvalue()))
-        same(data.load(str(tmp_path / "a.npz.gz")))
+        same(data.read(str(tmp_path / "a.npz.gz")))
 
     def test_npz_of_rows_and_wide_labels(self, tmp_path):
         rows = {f"x_{p}": ARRAYS[f"x_{p}"].reshape(-1, 20) for p in ("train", "test")}
         labels = {f"y_{p}": ARRAYS[f"y_{p}"].astype(np.int64) for p in ("train", "test")}
-        same(data.load(npz(tmp_path / "a.npz", **rows, **labels)))
+        same(data.read(npz(tmp_path / "a.npz", **rows, **labels)))
 
     @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzipped"])
     @pytest.mark.parametrize("dot", [False, True], ids=["-idx", ".idx"])
     def test_idx(self, tmp_path, pack, dot):
         spelled = (lambda name: name.replace("-idx", ".idx")) if dot else str
-        same(data.load(str(folder(tmp_path, "" if pack is bytes else ".gz", pack, spelled))))
+        same(data.read(str(folder(tmp_path, "" if pack is bytes else ".gz", pack, spelled))))
 
     def test_one_hash_for_all_forms(self, tmp_path):
-        a = data.load(npz(tmp_path / "a.npz"))
+        a = data.read(npz(tmp_path / "a.npz"))
         same(a)
         about = a.about()
         assert (about["training_examples"], about["test_examples"], about["pixels"]) == (12, 6, 20)
         assert str(tmp_path) not in str(about)
-        b = data.load(str(folder(tmp_path / "b") / NAMES["y_test"]))  # by one of its files
+        b = data.read(str(folder(tmp_path / "b") / NAMES["y_test"]))  # by one of its files
         assert a.sha256 == b.sha256
-        other = data.load(npz(tmp_path / "c.npz", y_test=(ARRAYS["y_test"] + 1) % 10))
+        other = data.read(npz(tmp_path / "c.npz", y_test=(ARRAYS["y_test"] + 1) % 10))
         assert other.sha256 != a.sha256
 
     def test_by_the_environment(self, tmp_path, monkeypatch):
         monkeypatch.setenv("LOGUNIF_KL_MNIST", npz(tmp_path / "a.npz"))
-        same(data.load())
-        assert data.load(str(folder(tmp_path / "b"))).name == "images named by the user"
+        same(data.load(None, "MNIST"))
+        assert data.read(str(folder(tmp_path / "b"))).name == "images named by the user"
 
     def test_held_out(self, tmp_path):
-        first, last = data.load(npz(tmp_path / "a.npz")).held_out(4)
+        first, last = data.read(npz(tmp_path / "a.npz")).held_out(4)
         np.testing.assert_array_equal(np.concatenate([first.y, last.y]), ARRAYS["y_train"])
         assert len(last.x) == 4
 
@@ -176,7 +176,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("examples", [0, 12, 13])
     def test_too_many_held_out(self, tmp_path, examples):
-        dataset = data.load(npz(tmp_path / "a.npz"))
+        dataset = data.read(npz(tmp_path / "a.npz"))
         with pytest.raises(data.DataError, match="of 12 training examples cannot be held out"):
             dataset.held_out(examples)
 

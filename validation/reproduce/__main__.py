@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from validation.training import data
 from validation.training.data import DataError
 
 PROGRAM = "python -m validation.reproduce"
+OPTIONS = {"MNIST": "--data", "Fashion-MNIST": "--fashion-mnist"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.quick:
                 with tempfile.TemporaryDirectory() as folder:
                     return _quick(works, Path(folder))
-            return _full(works, _data(works, options.data))
+            return _full(works, _files(works, vars(options)))
     except CommandError as error:
         complain(f"{PROGRAM}: error: {error}\n")
         return 2
@@ -73,7 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     add("names", nargs="*", metavar="NAME", help=named)
     add("--list", action="store_true", help="say what there is and what shows it; run nothing")
     add("--quick", action="store_true", help="small forms, of small images; no record is written")
-    add("--data", metavar="FILE", help=f"MNIST: .npz or IDX files (default: ${data.VARIABLE})")
+    for images, option in OPTIONS.items():
+        text = f"{images}: .npz or IDX files (default: ${data.VARIABLES[images]})"
+        add(option, metavar="FILE", dest=images, help=text)
     return parser
 
 
@@ -86,24 +89,27 @@ def _check_torch(works: Sequence[Work]) -> None:
         )
 
 
-def _data(works: Sequence[Work], named: str | None) -> str | None:
-    """Return the path of the data after checking them, or None if no work needs them."""
-    takers = [work.name for work in works if work.takes_data]
-    if not takers:
-        return None
-    try:
-        data.load(named)
-    except DataError as error:
-        first, others = takers[0], len(takers) - 1
-        whose = f"{first} and {others} more take" if others else f"{first} takes"
-        raise DataError(f"nothing was run, since {whose} MNIST, and {error}") from None
-    return os.path.abspath(named or os.environ[data.VARIABLE])
+def _files(works: Sequence[Work], named: Mapping[str, str | None]) -> dict[str | None, str]:
+    """Return the paths of the images that the works take, after checking them."""
+    files: dict[str | None, str] = {}
+    for images, option in OPTIONS.items():
+        takers = [work.name for work in works if work.images == images]
+        if not takers:
+            continue
+        try:
+            data.load(named[images], images, option)
+        except DataError as error:
+            first, others = takers[0], len(takers) - 1
+            whose = f"{first} and {others} more take" if others else f"{first} takes"
+            raise DataError(f"nothing was run, since {whose} {images}, and {error}") from None
+        files[images] = os.path.abspath(named[images] or os.environ[data.VARIABLES[images]])
+    return files
 
 
-def _full(works: Sequence[Work], file: str | None) -> int:
+def _full(works: Sequence[Work], files: Mapping[str | None, str]) -> int:
     failed = []
     for place, work in enumerate(works, 1):
-        argv = work.full(file)
+        argv = work.full(files)
         _head(place, works, work.command)
         status = run(argv)
         if status:
@@ -122,7 +128,7 @@ def _quick(works: Sequence[Work], folder: Path) -> int:
         if status:
             failed.append(_sentence(work, status, argv))
         elif work.quick_record(folder).exists():
-            images = ", on scikit-learn's digits" if work.takes_data else ""
+            images = ", on scikit-learn's digits" if work.images else ""
             emit(f"The numbers are those of a small form{images}; the words are of the full one.\n")
             emit("\n")
             show.put(show.results(work, work.quick_record(folder)))

@@ -3,7 +3,7 @@
 import difflib
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,16 +63,18 @@ class Work(NamedTuple):
         return self.experiment.title if self.paper else STUDIES[self.name][0]
 
     @property
-    def takes_data(self) -> bool:
-        return self.paper is not None and self.experiment.takes_data
+    def images(self) -> str | None:
+        """The images that it takes, MNIST or Fashion-MNIST, or None."""
+        return self.experiment.images if self.paper and self.experiment.takes_data else None
 
     @property
     def command(self) -> str:
         return self.experiment.command() if self.paper else STUDIES[self.name][1]
 
-    def full(self, data: str | None) -> list[str]:
+    def full(self, files: Mapping[str | None, str]) -> list[str]:
+        """Return the arguments of the full form, given the path of each kind of images."""
         words = shlex.split(self.command)
-        return _argv([data if word == "FILE" and data else word for word in words])
+        return _argv([files[self.images] if word == "FILE" else word for word in words])
 
     def quick(self, folder: Path) -> list[str]:
         """Return the arguments of the small form, which writes to a folder and makes no figures."""

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from validation.output import CommandError
 
-VARIABLE = "LOGUNIF_KL_MNIST"
+# The images that experiments take, and the environment variables that name their files.
+VARIABLES = {"MNIST": "LOGUNIF_KL_MNIST", "Fashion-MNIST": "LOGUNIF_KL_FASHION_MNIST"}
 CLASSES = 10
 
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
@@ -78,16 +79,25 @@ class Dataset(NamedTuple):
         return Split(x[:-examples], y[:-examples]), Split(x[-examples:], y[-examples:])
 
 
-def load(named: str | None = None) -> Dataset:
-    """Read an .npz file, a folder with the four IDX files, or the folder of one of these.
+def load(named: str | None, images: str, option: str = "--data") -> Dataset:
+    """Read the MNIST or the Fashion-MNIST that an option of a command, or a variable, names.
 
-    By default the environment variable LOGUNIF_KL_MNIST names it.
+    Images that are neither pass for both.
     """
-    named = named or os.environ.get(VARIABLE)
+    named, variable = named or os.environ.get(VARIABLES[images]), VARIABLES[images]
     if not named:
         raise DataError(
-            f"no data are named: give --data FILE or set {VARIABLE} to MNIST as .npz or IDX files"
+            f"no data are named: give {option} FILE or set {variable} to {images} as .npz or IDX "
+            "files"
         )
+    found = read(named)
+    if found.name in VARIABLES and found.name != images:
+        raise DataError(f"{named} is {found.name}: name {images}, as .npz or IDX files")
+    return found
+
+
+def read(named: str) -> Dataset:
+    """Read an .npz file, a folder with the four IDX files, or the folder of one of these."""
     path = Path(named)
     if path.is_dir():
         return _checked(_idx_folder(path))

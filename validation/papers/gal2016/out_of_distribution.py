@@ -37,7 +37,7 @@ def others(settings: Record, dataset: Dataset) -> Record:
             "y": split.y[:count],
         }
     if "other" in settings:
-        named = data.load(settings["other"])
+        named = data.read(settings["other"])
         if named.pixels != dataset.pixels:
             raise DataError(
                 f"{settings['other']} has {named.pixels} pixels an image, and the digits have "

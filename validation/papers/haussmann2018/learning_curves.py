@@ -31,8 +31,10 @@ CURVE = ("epoch", "test_error", "pruned_percent", "log_likelihood", "neg_kl")
 EARLY = 10  # epochs whose mean error measures steepness; pruning is also measured then
 
 
-@flushed()
-def train(method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
+def trained(
+    method: str, seed: int, epochs: int, sizes: Record, dataset: Dataset, parts: Parts
+) -> Annealed:
+    """Train for the first of ``sizes["epochs"]`` epochs, and look at the weights after each."""
     noise = seeded(seed, 1)
     model = network(dataset.pixels, seed, noise)
     settings = Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"])
@@ -47,8 +49,19 @@ def train(method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts)
         file=parts.file(f"{method}-seed{seed}.pt"),
     )
     _look(run, dataset.test)
-    for _ in run.train(sizes["epochs"]):
+    for _ in run.train(epochs):
         _look(run, dataset.test)
+    return run
+
+
+def curve(run: Annealed) -> list[Record]:
+    return [{name: record[name] for name in CURVE} for record in run.history]
+
+
+@flushed()
+def train(method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
+    run = trained(method, seed, sizes["epochs"], sizes, dataset, parts)
+    model = run.model
     counts = thresholds.histogram(model)
     chosen = thresholds.valley(counts)
     prune = partial(thresholds.pruned, model, split=dataset.test)
@@ -65,7 +78,7 @@ def train(method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts)
         "histogram": counts,
         "variance": _variance(model, dataset.test, sizes, seed),
         "seconds": round(sum(record["seconds"] for record in run.history), 1),
-        "curve": [{name: record[name] for name in CURVE} for record in run.history],
+        "curve": curve(run),
     }
 
 
