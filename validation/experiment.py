@@ -311,7 +311,7 @@ class Experiment:
             else self.table(made)
         )
         for old in (made or {}).get("replaced_probes", ()):
-            body += f"\n\nThe short run that checks this record was replaced: {old['because']}"
+            body += f"\n\nSince this record was made, its check has changed: {old['because']}"
         return "\n\n".join(filter(None, (f"## {self.title}", self.about, picture, body))) + "\n"
 
 

@@ -10,6 +10,8 @@ import ast
 import json
 import math
 import tomllib
+from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,26 @@ from validation.tools import summary, tables, trained
 COMPARED = "compare/compare"
 LENET = "molchanov2017/lenet_300_100"
 CAFFE = "molchanov2017/lenet_5_caffe_authors"
+
+
+def held(file: str, holds: Callable[[Any], Any] = itemgetter("holds")) -> str:
+    """Say how many of a record's statements hold."""
+    decided = list(map(holds, result(file)["statements"]))
+    return f"{sum(map(bool, decided))} of {len(decided)}"
+
+
+def near(table: str) -> str:
+    """Say how many ratios of a table of Kingma et al. are within a factor of 2 of theirs."""
+    from validation.papers.kingma2015 import ratios
+
+    return ratios.near(result("kingma2015/gradient_variance")[table]["columns"])
+
+
+def figure_1a() -> str:
+    """Say how many statements about Figure 1a of Kingma et al. hold."""
+    from validation.papers.kingma2015 import test_error
+
+    return held("kingma2015/test_error", test_error.holds)
 
 
 def constant(file: str, name: str) -> Any:
@@ -95,6 +117,9 @@ NAMES = {
     "lenet": lenet,
     "CAFFE": CAFFE,
     "LENET": LENET,
+    "held": held,
+    "figure_1a": figure_1a,
+    "near": near,
     "table": table,
     "spec": spec,
     "peak": peak,

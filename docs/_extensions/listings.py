@@ -18,6 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 from logunif_kl.cli._main import build_parser
 from validation.markdown import table
 from validation.paths import RESULTS, ROOT
+from validation.tools import tables
 from validation.tools.capability import table as capability
 
 
@@ -49,7 +50,7 @@ class Claims(Listing):
         parts = []
         for paper in papers:
             rows = [
-                [c["where"], _cell(c["claim"]), c["verdict"], _cell(c["note"])]
+                [c["where"], _cell(tables.claim(c)), c["verdict"], _cell(c["note"])]
                 for c in claims
                 if c["paper"] == paper
             ]

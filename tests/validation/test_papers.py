@@ -21,7 +21,7 @@ def test_every_claim_is_committed():
     assert sorted(RECORDS) == sorted(STATEMENTS)  # modules may be imported in any order
     for record in RECORDS.values():
         assert record["command"] == f"python -m validation.papers {record['name']}"
-        assert record["verdict"] in ("holds", "fails")
+        assert record["verdict"] in ("holds", "fails", "not decided")
         assert all(record[key] for key in ("paper", "where", "claim", "measured", "note"))
 
 
@@ -39,7 +39,8 @@ def test_the_spread_of_the_gradient_is_that_of_a_cauchy_law():
 
 def test_a_verdict_is_decided_and_not_written_down(monkeypatch):
     """With the cubic as good as it is called, the claim would hold."""
-    monkeypatch.setattr(claims, "EXTREMELY", 0.2)
+    monkeypatch.setattr(claims, "ACCURATE", 0.03)
+    monkeypatch.setattr(claims, "STEEP", 0.2)
     assert STATEMENTS["kingma-cubic-accurate"].record()["verdict"] == "holds"
 
 

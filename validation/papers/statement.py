@@ -11,20 +11,24 @@ PAPERS = {
     "kingma": "Kingma, Salimans and Welling 2015, arXiv:1506.02557",
     "hron": "Hron, Matthews and Ghahramani 2017, arXiv:1711.02989",
     "molchanov": "Molchanov, Ashukha and Vetrov 2017, arXiv:1701.05369",
-    "vbp": "Haussmann, Kandemir and Hamprecht 2018, arXiv:1805.07654",
-    "gal": "“Dropout as Bayesian neural networks”, a blog post after Gal 2016",
+    "vbp": "Haussmann, Hamprecht and Kandemir 2018, arXiv:1805.07654",
+    "gal": "Blog post after Gal 2016, “Dropout as Bayesian neural networks”",
 }
 
 
-class Found(NamedTuple):
-    """Whether a statement holds, the numbers that decide it, and what they mean."""
+# Errors of the value and, relative, of the gradient that count as accurate or tight.
+ACCURATE, STEEP = 1e-2, 0.05
 
-    holds: bool
+
+class Found(NamedTuple):
+    """Whether a statement holds, or None; the numbers that decide it, and what they mean."""
+
+    holds: bool | None
     measured: Record
     note: str
 
     def record(self) -> Record:
-        verdict = "holds" if self.holds else "fails"
+        verdict = {True: "holds", False: "fails", None: "not decided"}[self.holds]
         return {"verdict": verdict, "measured": self.measured, "note": self.note}
 
 

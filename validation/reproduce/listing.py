@@ -107,4 +107,5 @@ def _verdicts() -> dict[str, str]:
 
 def _verdict(name: str) -> str:
     verdict = _verdicts().get(name)
-    return "is not decided yet" if verdict is None else f"(the statement {verdict})"
+    undecided = verdict in (None, "not decided")
+    return "is not decided" if undecided else f"(the statement {verdict})"

@@ -5,6 +5,7 @@ Each section shows files of ``validation/results`` with the commands that make t
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 
 from validation.accuracy.proved import CLAIMS, KERNELS
@@ -143,23 +144,26 @@ def validate(results: Record) -> str:
 
 def papers(results: Record) -> str:
     fails = [row for row in results["claims"] if row["verdict"] == "fails"]
-    holds = [row for row in results["claims"] if row["verdict"] == "holds"]
     cells = (
         (
             f"{first_author(row['paper'])}, {row['where']}",
-            f"{row['claim']}{'' if row['stated_by_the_paper'] else ' (asked here)'}",
+            claim(row),
             row["note"],
         )
         for row in fails
     )
     lines = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in cells)
     rows = "\n".join(f"| {line} |" for line in lines)
-    names = ", ".join(f"`{row['name']}`" for row in holds)
+    verdicts = Counter(row["verdict"] for row in results["claims"])
     return (
         f"| where | what does not hold | what is found |\n| - | - | - |\n{rows}\n\n"
-        f"Of {len(results['claims'])} claims {len(holds)} hold: {names}. "
-        "`python -m validation.papers NAME` decides one again."
+        f"Of {len(results['claims'])} statements {verdicts['holds']} hold, {verdicts['fails']} "
+        f"fail, and {verdicts['not decided']} is not decided."
     )
+
+
+def claim(row: Record) -> str:
+    return f"{row['claim']}{'' if row['stated_by_the_paper'] else ' (asked here)'}"
 
 
 def first_author(citation: str) -> str:

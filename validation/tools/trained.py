@@ -18,9 +18,9 @@ def result() -> Record:
     return record.read(RESULTS / "molchanov2017" / "authors_settings.json")
 
 
-def mean() -> Record:
+def mean(case: str = CASE) -> Record:
     """Return the means over the seeds."""
-    found: Record = next(row for row in result()["summary"] if row["case"] == CASE)
+    found: Record = next(row for row in result()["summary"] if row["case"] == case)
     return found
 
 

@@ -7,9 +7,10 @@ EXPERIMENT = Experiment(
     __file__,
     dense.measure,
     dense.of_all,
-    title="Table 2 on other images: Fashion-MNIST",
-    about="VBP against sampling, with the networks and settings of Table 1 above, on Fashion-MNIST "
-    "(Debian's package dataset-fashion-mnist) in the place of the paper's SVHN and CIFAR.",
+    title="VBP against sampling on Fashion-MNIST",
+    about="The dense networks and settings of Table 1 above, on Fashion-MNIST (Debian's package "
+    "dataset-fashion-mnist). The paper compares VBP with sampling on SVHN and CIFAR, with "
+    "convolutional networks.",
     place=6,
     seeds=(1, 2, 3),
     full={**dense.FULL, "priors": ["log_uniform", "log_uniform_vbp"]},

@@ -290,8 +290,9 @@ EXPERIMENT = Experiment(
     show,
     title="Section 2.3: the recursion's mean and variance",
     about="Small networks as torch initialises them, on one test image, against samples of all "
-    "weights. Where the recursion's assumptions hold, its moments are within the samples' standard "
-    "errors. In the other networks the difference is the recursion's own.",
+    "weights. Where the recursion's assumptions hold, no output's moments differ from the samples' "
+    f"by {SIGMAS:.0f} standard errors. In the other networks the difference is the recursion's "
+    "own.",
     place=1,
     full={"samples": 1_000_000},
     quick={"samples": 20_000},

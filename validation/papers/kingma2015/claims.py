@@ -10,12 +10,11 @@ from logunif_kl.methods import METHODS, Interval, measure
 from logunif_kl.methods._kingma import C1, C2, C3
 from logunif_kl.methods._measure import value_error
 from validation.papers import definition
-from validation.papers.statement import Found, statement
+from validation.papers.statement import ACCURATE, STEEP, Found, statement
 
 CUBIC, BOUND = METHODS["kingma"], METHODS["lower_bound"]
 FITTED = Interval("alpha in [0.05, 1]", math.log(0.05), 0.0)
 FIGURE_2 = Interval("p in [0.05, 0.5]", math.log(0.05 / 0.95), 0.0)
-EXTREMELY = 1e-3  # a reader's likely understanding of "extremely", relative to a gradient or to 1
 
 
 @statement(
@@ -59,11 +58,12 @@ def cubic_accurate() -> Found:
         "gradient_relative_at_alpha": steep,
     }
     return Found(
-        holds=max(over_all.value_best_constant, abs(gradient.error)) < EXTREMELY,
+        holds=over_all.value_best_constant < ACCURATE and abs(gradient.error) < STEEP,
         measured=measured,
         note=f"with the best constant off by {over_fitted.value_best_constant:.1e} on alpha in "
         f"[0.05, 1] and by {over_all.value_best_constant:.1e} on (0, 1]; its derivative by "
-        f"{abs(gradient.error):.0%} at alpha = {steep:.3g}",
+        f"{abs(gradient.error):.0%} at alpha = {steep:.3g}. Less than {ACCURATE:g}, and "
+        f"{STEEP:.0%} in the derivative, counts as accurate, as for Molchanov's Eq. 14",
     )
 
 

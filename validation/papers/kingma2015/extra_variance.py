@@ -189,8 +189,8 @@ def show(record: Record) -> str:
         table(head, rows)
         + "\n\nWith Var[ε | b] in the second term of Eq. 45 the slope is 1 within "
         f"{_deviation(record, 'eps')} standard errors in the worst of these layers; with "
-        f"Var[ε² | b], as it is printed, it is off by up to {_deviation(record, 'eps_squared')}. "
-        "With one input the weight is known given b, and nothing is added."
+        f"Var[ε² | b], as it is printed, it is off by up to {_deviation(record, 'eps_squared')} "
+        "standard errors. With one input the weight is known given b, and nothing is added."
     )
 
 

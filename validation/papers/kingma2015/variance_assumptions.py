@@ -124,7 +124,8 @@ def _nearest(record: Record, shown: list[tuple[str, str]], head: list[str]) -> s
         errors = away / found["ratio_standard_error"]
         unexplained = "" if errors <= 2.0 else ", and the rest is unexplained"
         said.append(f"- {title}: {nearest}, {errors:.1f} standard errors away{unexplained}")
-    return "The training whose ratio is nearest to the paper's:\n\n" + "\n".join(said)
+    opening = "The training whose ratio is nearest to the paper's, for each ratio by itself:"
+    return f"{opening}\n\n" + "\n".join(said)
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:

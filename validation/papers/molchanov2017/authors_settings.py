@@ -21,7 +21,7 @@ EXPERIMENT = comparison.experiment(
     show=show,
     title="Table 1: the settings of the authors' scripts",
     about="LeNet-300-100 with the exact divergence, as above but with minibatches of 100 and four "
-    "settings of the script that the authors published: the learning rate is constant over the "
+    "settings of the authors' script for this network: the learning rate is constant over the "
     "first half of the epochs and then falls to 0; the initial means are from N(0, 0.01²) and the "
     "biases zero; the likelihood leaves out the means with log α ≥ 3; and the mean of the training "
     "images is subtracted from all images. Each setting is left out, three of them with the first "

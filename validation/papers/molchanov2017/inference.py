@@ -114,7 +114,8 @@ EXPERIMENT = Experiment(
     show,
     title="The time and the file of sparse networks",
     about="The networks of the table with as many weights as the paper keeps in each layer, at "
-    "random places, and one square layer by the share of weights that are kept.",
+    "random places, and one square layer by the share of weights that are kept. All are stored "
+    "sparse here; `to_sparse` stores a layer dense that keeps more than a tenth.",
     place=5,
     noise=("*.largest_difference",),
     full={
