@@ -155,19 +155,19 @@ class Experiment:
 
     def _run(self, options: argparse.Namespace, given: Sequence[str]) -> None:
         settings = self.settings(options)
-        images = []
+        datasets = []
         if self.takes_data:
-            images = [data.digits() if options.quick else data.load(options.data, self.images)]
+            datasets = [data.digits() if options.quick else data.load(options.data, self.images)]
         began, about = time.monotonic(), record.about(self.command(given), *self.packages)
         with self._folder(options) as folder:
-            parts, probe = self._parts(options, folder, images)
-            found = self.measure(settings, *images, parts)
+            parts, probe = self._parts(options, folder, datasets)
+            found = self.measure(settings, *datasets, parts)
         # Earlier commands that were interrupted may have computed some parts.
         seconds = max(parts.seconds, time.monotonic() - began)
         document = {
             **about,
             "settings": {k: "FILE" if f"--{k}" in _INPUTS else v for k, v in settings.items()},
-            **({"data": images[0].about()} if images else {}),
+            **({"data": datasets[0].about()} if datasets else {}),
             "seconds": round(seconds, 1),
             **found,
         }
@@ -199,14 +199,14 @@ class Experiment:
             yield work
 
     def _parts(
-        self, options: argparse.Namespace, folder: Path, images: Sequence[Dataset]
+        self, options: argparse.Namespace, folder: Path, datasets: Sequence[Dataset]
     ) -> tuple[Parts, Record | None]:
         """Yield the parts and, for a full run, the probe.
 
         A full run reuses the finished parts in its folder if the quick forms give the same numbers
         as when those parts were begun.
         """
-        about = {**({"data": images[0].sha256} if images else {}), "quick": options.quick}
+        about = {**({"data": datasets[0].sha256} if datasets else {}), "quick": options.quick}
         parts = Parts(folder, about, part=getattr(options, "part", None))
         if options.quick:
             return parts, None
@@ -311,7 +311,7 @@ class Experiment:
             else self.table(made)
         )
         for old in (made or {}).get("replaced_probes", ()):
-            body += f"\n\nSince this record was made, its check has changed: {old['because']}"
+            body += f"\n\nA note on the check of this record: {old['because']}"
         return "\n\n".join(filter(None, (f"## {self.title}", self.about, picture, body))) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -15,12 +16,14 @@ from tests.validation.experiments import committed  # noqa: E402
 from validation.papers.haussmann2018 import (  # noqa: E402
     covariances,
     dense,
+    fashion,
     learning_curves,
     moments,
     networks,
     samples,
     thresholds,
 )
+from validation.training import data  # noqa: E402
 from validation.training.loop import Objective, seeded  # noqa: E402
 
 
@@ -160,3 +163,11 @@ class TestThresholds:
         counts = [int(1000 * math.exp(-0.002 * (i - mode) ** 2)) for i in range(thresholds.BINS)]
         counts[-1] += beyond
         assert thresholds.valley(counts) is None
+
+
+def test_mnist_is_not_fashion_mnist(monkeypatch, capsys):
+    mnist = data.Dataset("MNIST", *[data.Split(np.zeros((1, 784)), np.zeros(1))] * 2, "")
+    monkeypatch.setattr(data, "read", lambda named: mnist)
+    assert fashion.EXPERIMENT.main(["--data", "m"]) == 2
+    said = "error: m is MNIST: give --data FILE or set LOGUNIF_KL_FASHION_MNIST to Fashion-MNIST"
+    assert said in capsys.readouterr().err

@@ -18,6 +18,7 @@ from validation.papers.kingma2015 import (  # noqa: E402
     gradient_variance,
     minibatch_bound,
     printed,
+    ratios,
     shared_noise,
     test_error,
     variance_assumptions,
@@ -26,6 +27,19 @@ from validation.training import data, loop, networks  # noqa: E402
 from validation.training.parts import Parts  # noqa: E402
 
 records = partial(committed, "kingma2015")
+
+
+def test_the_ratios_within_a_factor_of_2():
+    entries = {"local": 9.0, "per_batch": 0.5, "none": 2.1}
+    column = {"estimators": {k: {"ratio_over_paper_ratio": v} for k, v in entries.items()}}
+    assert ratios.near([column, column]) == "2 of 4"
+
+
+@pytest.mark.parametrize(("method", "holds"), [("variational_a2", False), ("variational_a", True)])
+def test_a2_must_be_better_and_the_others_no_worse(method, holds):
+    title = networks.METHODS[method].title
+    found = {"statement": f"{title} is no worse than no dropout", "better": False, "holds": True}
+    assert test_error.holds(found) is holds
 
 
 class TestGradientVariance:

@@ -10,8 +10,9 @@ from itertools import pairwise
 import pytest
 
 from validation.papers import __main__ as papers
-from validation.papers.kingma2015 import claims
+from validation.papers.kingma2015 import appendices, claims
 from validation.papers.statement import STATEMENTS, Found, statement
+from validation.reproduce import listing
 
 COMMITTED = json.loads(papers.RESULT.read_text(encoding="utf-8"))
 RECORDS = {record["name"]: record for record in COMMITTED["claims"]}
@@ -44,6 +45,17 @@ def test_a_verdict_is_decided_and_not_written_down(monkeypatch):
     assert STATEMENTS["kingma-cubic-accurate"].record()["verdict"] == "holds"
 
 
+def test_one_network_supports_a_statement_and_does_not_contradict_it(monkeypatch):
+    found = appendices.ratios("per_example", "local")
+    assert STATEMENTS["kingma-stable-factor"].record()["verdict"] == "not decided"
+    stable = {key: (2.0, error) for key, (_, error) in found.items()}
+    monkeypatch.setattr(appendices, "ratios", lambda over, under: stable)
+    assert STATEMENTS["kingma-stable-factor"].record()["verdict"] == "holds"
+    assert STATEMENTS["kingma-early"].record()["verdict"] == "not decided"
+    assert listing._verdict("kingma-stable-factor") == "is not decided"
+    assert listing._verdict("kingma-early") == "(the statement holds)"
+
+
 def test_alpha_star_to_more_digits():
     assert claims.alpha_star(18) == "2.42124952103683604"
     assert claims.alpha_star(30).startswith("2.4212495210368360")
@@ -59,7 +71,9 @@ def test_a_name_is_entered_once(monkeypatch):
 def test_one_claim_from_the_command_line(capsys):
     before = papers.RESULT.read_bytes()
     assert papers.main(["hron-u"]) == 0
-    assert capsys.readouterr().out.startswith("fails  hron-u: u = mu^2/(2 sigma^2) is 1/(2 alpha)")
+    assert capsys.readouterr().out.startswith(
+        "fails        hron-u: u = mu^2/(2 sigma^2) is 1/(2 alpha)"
+    )
     assert papers.RESULT.read_bytes() == before
 
 

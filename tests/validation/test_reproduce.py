@@ -198,10 +198,35 @@ class TestFull:
         for options, why in {
             ("--data", "m"): "no data are named: give --fashion-mnist FILE or set "
             "LOGUNIF_KL_FASHION_MNIST to Fashion-MNIST as",
-            ("--data", "m", "--fashion-mnist", "m"): "m is MNIST: name Fashion-MNIST, as",
+            ("--data", "m", "--fashion-mnist", "m"): "m is MNIST: give --fashion-mnist FILE or set "
+            "LOGUNIF_KL_FASHION_MNIST to Fashion-MNIST as",
         }.items():
             assert command.main(["haussmann2018", *options]) == 2
             assert capsys.readouterr().err == f"{start}{taker}, and {why} .npz or IDX files\n"
+        assert ran.made == []
+
+    def test_each_experiment_gets_its_images(self, ran, monkeypatch):
+        def named(file):
+            return Dataset(file, *[Split(np.zeros((1, 4)), np.zeros(1))] * 2, "")
+
+        monkeypatch.setattr(command.data, "read", named)
+        names = ["kingma2015.speed", "haussmann2018.fashion", "hron2017.slides"]
+        monkeypatch.setattr(command.show, "results", lambda *_: "")
+        assert command.main([*names, "--data", "/MNIST", "--fashion-mnist", "/Fashion-MNIST"]) == 0
+        for images, variable in command.data.VARIABLES.items():
+            monkeypatch.setenv(variable, f"/{images}")
+        assert command.main(names) == 0
+        images = ["--data", "/MNIST"], [], ["--data", "/Fashion-MNIST"]
+        assert [argv[3:] for argv in ran.made] == [*images, *images]
+
+    def test_fashion_mnist_is_not_taken_for_mnist(self, ran, capsys, monkeypatch):
+        fashion = Dataset("Fashion-MNIST", *[Split(np.zeros((1, 4)), np.zeros(1))] * 2, "")
+        monkeypatch.setattr(command.data, "read", lambda named: fashion)
+        assert command.main(["kingma2015.speed", "--data", "f"]) == 2
+        said = (
+            "f is Fashion-MNIST: give --data FILE or set LOGUNIF_KL_MNIST to MNIST as .npz or IDX"
+        )
+        assert said in capsys.readouterr().err
         assert ran.made == []
 
     def test_data_that_are_none(self, ran, capsys, tmp_path):
@@ -281,7 +306,7 @@ class TestQuick:
         assert command.main(["--quick", "papers"]) == 0
         said = capfd.readouterr().out
         assert "[1/1] papers: what the papers state, decided (in its quick form)" in said
-        assert "\nholds  hron-equation-1: it agrees with the integral" in said
+        assert "\nholds        hron-equation-1: it agrees with the integral" in said
         assert files() == before
 
     @pytest.mark.slow

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"there is no claim {unknown[0]!r}: choose from {', '.join(STATEMENTS)}")
     records = decided(options.names or list(STATEMENTS))
     for each in records:
-        print(f"{each['verdict']:5}  {each['name']}: {each['note']}")
+        print(f"{each['verdict']:11}  {each['name']}: {each['note']}")
     if not options.names:
         document = {**record.about("python -m validation.papers"), "claims": records}
         write_record(str(RESULT), document)

@@ -89,9 +89,9 @@ def _check_torch(works: Sequence[Work]) -> None:
         )
 
 
-def _files(works: Sequence[Work], named: Mapping[str, str | None]) -> dict[str | None, str]:
+def _files(works: Sequence[Work], named: Mapping[str, str | None]) -> dict[str, str]:
     """Return the paths of the images that the works take, after checking them."""
-    files: dict[str | None, str] = {}
+    files: dict[str, str] = {}
     for images, option in OPTIONS.items():
         takers = [work.name for work in works if work.images == images]
         if not takers:
@@ -106,7 +106,7 @@ def _files(works: Sequence[Work], named: Mapping[str, str | None]) -> dict[str |
     return files
 
 
-def _full(works: Sequence[Work], files: Mapping[str | None, str]) -> int:
+def _full(works: Sequence[Work], files: Mapping[str, str]) -> int:
     failed = []
     for place, work in enumerate(works, 1):
         argv = work.full(files)

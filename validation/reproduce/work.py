@@ -71,10 +71,12 @@ class Work(NamedTuple):
     def command(self) -> str:
         return self.experiment.command() if self.paper else STUDIES[self.name][1]
 
-    def full(self, files: Mapping[str | None, str]) -> list[str]:
+    def full(self, files: Mapping[str, str]) -> list[str]:
         """Return the arguments of the full form, given the path of each kind of images."""
         words = shlex.split(self.command)
-        return _argv([files[self.images] if word == "FILE" else word for word in words])
+        if self.images is not None:
+            words = [files[self.images] if word == "FILE" else word for word in words]
+        return _argv(words)
 
     def quick(self, folder: Path) -> list[str]:
         """Return the arguments of the small form, which writes to a folder and makes no figures."""

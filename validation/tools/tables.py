@@ -157,8 +157,8 @@ def papers(results: Record) -> str:
     verdicts = Counter(row["verdict"] for row in results["claims"])
     return (
         f"| where | what does not hold | what is found |\n| - | - | - |\n{rows}\n\n"
-        f"Of {len(results['claims'])} statements {verdicts['holds']} hold, {verdicts['fails']} "
-        f"fail, and {verdicts['not decided']} is not decided."
+        f"Of {len(results['claims'])} statements {verdicts['holds']} hold and "
+        f"{verdicts['fails']} fail. Not decided: {verdicts['not decided']}."
     )
 
 
@@ -167,7 +167,7 @@ def claim(row: Record) -> str:
 
 
 def first_author(citation: str) -> str:
-    return citation.replace(",", " ").split()[0]
+    return citation.partition(",")[0]
 
 
 # Fits whose formulas are shown, by family and number of terms.

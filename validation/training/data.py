@@ -84,7 +84,8 @@ def load(named: str | None, images: str, option: str = "--data") -> Dataset:
 
     Images that are neither pass for both.
     """
-    named, variable = named or os.environ.get(VARIABLES[images]), VARIABLES[images]
+    variable = VARIABLES[images]
+    named = named or os.environ.get(variable)
     if not named:
         raise DataError(
             f"no data are named: give {option} FILE or set {variable} to {images} as .npz or IDX "
@@ -92,7 +93,10 @@ def load(named: str | None, images: str, option: str = "--data") -> Dataset:
         )
     found = read(named)
     if found.name in VARIABLES and found.name != images:
-        raise DataError(f"{named} is {found.name}: name {images}, as .npz or IDX files")
+        raise DataError(
+            f"{named} is {found.name}: give {option} FILE or set {variable} to {images} as .npz or "
+            "IDX files"
+        )
     return found
 
 

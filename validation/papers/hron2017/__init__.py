@@ -8,5 +8,6 @@ with each number next to its prediction. {doc}`claims` tests the paper's formula
 
 ## How they were run
 
-These experiments need no images; `--quick` runs a small form in seconds.
+All but `overfitting` need no images: name the experiments, as in `python -m validation.reproduce
+hron2017.remarks hron2017.chains`, to run them without data. `--quick` runs a small form in seconds.
 """

@@ -13,6 +13,7 @@ from validation.papers.statement import Found, statement
     "kingma-reparameterised-gradient",
     "Eq. 3, applied to the expectation in Eq. 42",
     "the reparameterised estimator is differentiable and its gradient unbiased",
+    stated=False,
 )
 def reparameterised_gradient() -> Found:
     alpha, seeds = 1.0, 1000

@@ -124,8 +124,8 @@ def agreement(columns: list[Record]) -> str:
     ordered = sum(column["order_as_in_the_paper"] for column in columns)
     least = min(column["least_gap_in_standard_errors"] for column in columns)
     return (
-        f"The estimators have the paper's order in {ordered} of {len(columns)} columns (the "
-        f"smallest difference between neighbours is {least:.1f} standard errors). "
+        f"The estimators have the paper's order in {ordered} of {len(columns)} columns; the least "
+        f"difference between neighbours in this order is {least:.1f} standard errors. "
         f"{near(columns)} ratios to local reparameterisation are within a factor of 2 of the "
         "paper's."
     )

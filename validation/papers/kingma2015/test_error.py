@@ -226,13 +226,17 @@ def _limits(record: Record) -> str:
     """Say what this run cannot show."""
     rows, settings = record["rows"], record["settings"]
     cut = sum(row["epochs_run"] - row["epoch"] < settings["patience"] for row in rows)
-    by = {(row["method"], row["width"]): row["test_error"] for row in record["summary"]}
-    without = [(error, by.get(("none", w))) for (name, w), error in by.items() if name == "binary"]
-    worse = sum(none is not None and error > none for error, none in without)
+    by = {(row["method"], row["width"], row["seed"]): row["test_error"] for row in rows}
+    worse = []
+    for width in settings["widths"]:
+        pairs = [(by["binary", width, seed], by["none", width, seed]) for seed in settings["seeds"]]
+        mean, half = interval([binary - none for binary, none in pairs])
+        worse += [width] * (mean > half)
     widths = [h for found in record["statements"] for h in found.get("half_widths", ())]
     seen = statistics.median(widths) if widths else math.nan
     return (
-        f"Binary dropout errs more often than no dropout at {worse} of {len(without)} widths. "
+        f"With {' and '.join(map(str, worse)) or 'no number of'} units binary dropout errs more "
+        "often than no dropout, by the 95 % interval. "
         f"{cut} of {len(rows)} runs reached the limit of {settings['epochs']} epochs before early "
         f"stopping ended them, so they may have improved further. With {len(settings['seeds'])} "
         f"seeds the median half width of the intervals is {number(seen, 2)} points of error: "

@@ -7,7 +7,8 @@ The paper's LeNet-300-100 keeps one weight in
 - With the exact divergence alone, one in {computed}`lenet("compression"):.0f`, and
   {computed}`lenet("test_error_pruned")["mean"]:.2f` %; with the paper's approximation, one in
   {computed}`lenet("compression", "molchanov"):.0f`, and
-  {computed}`lenet("test_error_pruned", "molchanov")["mean"]:.2f` %. So they are less sparse.
+  {computed}`lenet("test_error_pruned", "molchanov")["mean"]:.2f` %. The two divergences give
+  nearly the same networks, which are less sparse than the paper's.
 - With the four settings of the authors' script, one in
   {computed}`trained("script")["compression"]:.0f`, and
   {computed}`trained("script")["test_error_pruned"]["mean"]:.2f` ±
@@ -35,9 +36,9 @@ the exact divergence and with approximations. {doc}`claims` tests the paper's st
 
 ## How they were run
 
-See {doc}`kingma2015` for how to pass MNIST and how to resume a run. Run the two networks with
-`--part 1/2` and `--part 2/2` in two processes, then run the command without `--part` to merge their
-results.
+See {doc}`kingma2015` for how to pass MNIST and how to resume a run. `python -m
+validation.papers.molchanov2017.lenet_300_100 --part 1/2` and `--part 2/2` share the work between
+two processes; the command without `--part` then merges their results. So for the other networks.
 
 ## What was not tried
 

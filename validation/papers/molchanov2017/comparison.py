@@ -255,7 +255,7 @@ def of_all(record: Record) -> str:
         [*record["summary"], of_paper],
         ("divergence", "{title}"),
         ("test error in %", measured("test_error")),
-        ("pruned", measured("test_error_pruned")),
+        ("when pruned", measured("test_error_pruned")),
         ("times fewer weights", rounded("compression")),
         ("pruned by layer, %", listed("pruned_percent", 1, " – ")),
         ("minutes", lambda row: number(row["seconds"] and row["seconds"] / 60, 2)),
@@ -290,7 +290,7 @@ def _by_threshold(record: Record) -> str:
         "At other thresholds on log α, the test error in % and how many times fewer weights:\n\n"
         + table(["log α", *(column["title"] for column in columns)], rows)
         + "\n\nNetworks that match the paper in both error and sparsity: at its threshold of 3, "
-        f"{at_paper}; at the thresholds above, chosen here on the test set, {which}."
+        f"{at_paper}; at others of the table, chosen by the test set, {which}."
     )
 
 
@@ -311,7 +311,7 @@ def _overlaps(found: Record) -> str:
             "difference of overlaps",
             lambda each: f"{each['difference']:+.3f} ± {number(each['half_width'], 2)}",
         ),
-        ("does", lambda each: yes(each["holds"])),
+        ("more than noise", lambda each: yes(each["holds"])),
     )
     decided = (
         "\n\nDoes another divergence change which weights are kept by more than other noise does? "

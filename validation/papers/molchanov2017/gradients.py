@@ -149,7 +149,12 @@ def show(record: Record) -> str:
         ("by log σ²", lambda row: number(row["noise_to_signal"]["additive"])),
         ("varies less for each seed", lambda row: yes(row["holds"])),
     )
+    local = [row for row in record["summary"] if row["estimator"] == "local"]
+    low = max(row["ratio"] for row in local if row["log_alpha"] <= 0.0)
     return (
+        "By local reparameterisation, which the paper trains with, the variance by log α is at "
+        f"most {low:.2f} times that by log σ² up to log α = 0, and {local[-1]['ratio']:.2f} times "
+        f"at log α = {local[-1]['log_alpha']:g}.\n\n"
         f"{shown}\n\n{record['settings']['samples']} gradients each, means over the seeds with "
         "standard errors. The noise is the variance, summed over the weights, and the signal the "
         "squared norm of the mean."
