@@ -111,10 +111,10 @@ def show(record: Record) -> str:
 
 def _verdict(record: Record) -> str:
     def sizes(rows: list[Record]) -> str:
-        return " and ".join(str(row["examples"]) for row in rows if row["overfits"]) or "no number"
+        return ", ".join(str(row["examples"]) for row in rows if row["overfits"]) or "no number of"
 
     by_method = grouped(record["summary"], "title")
-    said = "; ".join(f"{title} with {sizes(rows)}" for title, rows in by_method.items())
+    said = "; ".join(f"{title} with {sizes(rows)} examples" for title, rows in by_method.items())
     fewest = min(row["examples"] for row in record["summary"])
     first = [row for row in record["summary"] if row["examples"] == fewest]
     lost = {row["method"]: row["lost"]["mean"] for row in first}
@@ -122,7 +122,7 @@ def _verdict(record: Record) -> str:
     return (
         "The paper expects variational dropout A to overfit, since its prior does not regularise "
         f"θ. With {fewest} examples {less} of the {len(lost) - 1} other methods lose more than it. "
-        f"By the 95 % interval over the seeds, these lose more than {LEAST} nats: {said} examples."
+        f"By the 95 % interval over the seeds, these lose more than {LEAST} nats: {said}."
     )
 
 
