@@ -37,8 +37,10 @@ def lanes(tree):
         ("docs/logunif_kl/torch/nn/_linear.py", "browser"),  # only its docstrings changed
         ("docs/guide/choose.md", "browser"),
         ("tests/torch/nn/test_elbo.py", ""),
-        ("validation/papers/kingma2015/test_error.py", "slow-core browser experiments mutants"),
-        ("validation/results/kingma2015/test_error.json", "slow-core browser experiments mutants"),
+        ("validation/papers/kingma2015/test_error.py", "browser experiments mutants"),
+        ("validation/results/kingma2015/test_error.json", "browser experiments mutants"),
+        ("tests/validation/test_papers.py", "experiments"),
+        (".ci/lanes", "browser"),
         ("logunif_kl/torch/_cpu.py", ALL.replace("slow-core ", "")),
         ("logunif_kl/_numpy/c/targets.h", ALL),
         ("pyproject.toml", ALL),
