@@ -17,6 +17,7 @@ from validation.papers.haussmann2018 import (  # noqa: E402
     covariances,
     dense,
     fashion,
+    first_epochs,
     learning_curves,
     moments,
     networks,
@@ -171,3 +172,52 @@ def test_mnist_is_not_fashion_mnist(monkeypatch, capsys):
     assert fashion.EXPERIMENT.main(["--data", "m"]) == 2
     said = "error: m is MNIST: give --data FILE or set LOGUNIF_KL_FASHION_MNIST to Fashion-MNIST"
     assert said in capsys.readouterr().err
+
+
+class TestFirstEpochs:
+    @pytest.mark.parametrize("method", networks.METHODS)
+    def test_without_noise_the_log_likelihoods_are_that_of_the_means(self, method):
+        dataset = data.digits()
+        model = networks.network(64, 1, seeded(1, 1))
+        for layer in model.modules():
+            if isinstance(layer, nn.VariationalLayer):
+                torch.nn.init.constant_(layer.log_sigma2, -40.0)
+        sizes = {"images": 1100, "samples": 2}
+        found = first_epochs.log_likelihoods(model, method, dataset, sizes, 1)
+        with torch.no_grad():
+            logits = model.eval()(torch.from_numpy(dataset.train.x[:1100]))
+        y = torch.from_numpy(dataset.train.y[:1100])
+        exact = -torch.nn.functional.cross_entropy(logits, y).item()
+        assert found["sampled"] == pytest.approx(exact, rel=1e-5)
+        own = None if method.startswith("sampled") else pytest.approx(exact, rel=1e-4)
+        assert found["own"] == own
+
+    def test_with_noise_the_quadratic_form_is_a_bound(self):
+        model = networks.network(64, 1, seeded(1, 1))
+        sizes = {"images": 1000, "samples": 20}
+        for layer in model.modules():
+            if isinstance(layer, nn.VariationalLayer):
+                torch.nn.init.constant_(layer.log_sigma2, -3.0)
+        found = first_epochs.log_likelihoods(model, "vbp_quadratic", data.digits(), sizes, 1)
+        assert found["own"] < found["sampled"] - 5.0 * found["sampled_error"]
+
+    def test_which_values_are_too_high(self):
+        rows = [
+            {"title": title, "gap": gap, "gap_standard_error": 0.1}
+            for title, gap in {"a": -0.3, "b": -0.1, "c": 0.3, "d": math.nan}.items()
+        ]
+        assert first_epochs._above(rows).startswith(
+            "For “a”, the value that VBP maximises is above"
+        )
+        assert first_epochs._above(rows[1:]) == ""
+
+    def test_the_sparsity_is_compared_seed_by_seed(self):
+        def row(method, seed, *shares):
+            curve = [{"epoch": i, "pruned_percent": p} for i, p in enumerate(shares, 1)]
+            return {"method": method, "seed": seed, "curve": curve}
+
+        rows = [row("sampled_warm", 1, 45, 97), row("sampled_warm", 2, 46, 98), row("vbp", 1, 95)]
+        beside = [row("vbp_warm", 1, 48, 96), row("vbp_warm", 2, 50, 99), row("sampled", 1, 94, 99)]
+        said = first_epochs._sparsity(rows, beside)
+        assert "94 to 95 % of the weights have log α > 3 after the first epoch" in said
+        assert "for 1 of 2 seeds: 96.0 against 97.0 %; 99.0 against 98.0 %." in said
