@@ -4,8 +4,8 @@ Of the paper's statements about Figure 2 and Table 2,
 {computed}`held("haussmann2018/learning_curves")` hold for each seed on MNIST, over 100 epochs.
 Variance back-propagation (VBP) has a lower test error than sampling, at the end and in the mean of
 the first ten epochs, and prunes the far majority of the weights. It is not less sparse than
-sampling; nor is it with a warm-up, over the first 20 epochs. Whether log α > 3 prunes more than the histogram's threshold depends on what counts as a
-mode of the histogram; by our rule it does not.
+sampling; nor is it with a warm-up, over the first 20 epochs. Whether log α > 3 prunes more than the
+histogram's threshold depends on what counts as a mode of the histogram; by our rule it does not.
 
 Of the statements about the dense networks of Table 1, {computed}`held("haussmann2018/dense")` hold
 in short runs with untuned priors. On Fashion-MNIST, with these networks, VBP has the lower error
