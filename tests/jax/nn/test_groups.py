@@ -120,7 +120,7 @@ class TestScaled:
         np.testing.assert_allclose(y.mean(0), x @ mean, atol=0.1)
         expected = (x**2) @ (second - mean**2)
         np.testing.assert_allclose(y.var(0), expected, rtol=0.1)
-        np.testing.assert_allclose(drawn.mean(0), mean, atol=0.06)
+        np.testing.assert_allclose(drawn.mean(0), mean, atol=0.05)
         np.testing.assert_allclose(drawn.var(0), second - mean**2, rtol=0.1)
 
     def test_in_a_convolution(self):

@@ -110,8 +110,8 @@ def show(record: Record) -> str:
         ],
         *SHOWN,
     )
-    beside_it = "The methods of Figure 2's record, for the same seeds and as many epochs:"
-    found = [shown, _above(record["summary"]), beside_it, compared]
+    title = "The methods that Figure 2's record has, after as many epochs, with the same seeds:"
+    found = [shown, _above(record["summary"]), title, compared]
     return "\n\n".join(filter(None, [*found, _sparsity(record["rows"], beside)]))
 
 
@@ -124,7 +124,7 @@ def _above(summary: list[Record]) -> str:
         return ""
     return (
         f"For {' and '.join(high)}, the value that VBP maximises is above the sampled one by more "
-        "than two standard errors, so it is no lower bound."
+        "than two standard errors, so it is not a lower bound."
     )
 
 
