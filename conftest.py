@@ -1,7 +1,11 @@
-"""The modules of a framework are looked through for doctests only where it is installed."""
+"""The modules to look through for doctests, and the number of processes that run the tests."""
 
+import os
 from importlib.util import find_spec
 
+import pytest
+
+# The modules of a framework are looked through for doctests only where it is installed.
 _NEEDED = {
     "logunif_kl/_layers/*": "torch",
     "logunif_kl/torch/*": "torch",
@@ -18,3 +22,25 @@ _NEEDED = {
 collect_ignore_glob = [
     pattern for pattern, package in _NEEDED.items() if find_spec(package) is None
 ]
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Accept the options of pytest-xdist in pyproject.toml where it is missing or disabled."""
+    if not pluginmanager.hasplugin("xdist"):
+        group = parser.getgroup("xdist", "ignored, because pytest-xdist is not in use")
+        group.addoption("--numprocesses")
+        group.addoption("--dist")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let processes that share the processors use one thread each, if the caller does not say."""
+    if config.getoption("numprocesses") and config.pluginmanager.hasplugin("xdist"):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Use every processor, where pytest-xdist would count two hardware threads of a core as one."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
