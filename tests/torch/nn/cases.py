@@ -17,6 +17,12 @@ POSTERIORS = {
     "correlated, input": {"posterior": "multiplicative", "sharing": "input", "noise": "correlated"},
     "correlated, layer": {"posterior": "multiplicative", "sharing": "layer", "noise": "correlated"},
 }
+# Posteriors of whole units, which embeddings do not have.
+OF_UNITS = {
+    "scaled": {"posterior": "scaled"},
+    "groups, output": {"sharing": "output"},
+    "groups, input": {"sharing": "input"},
+}
 ESTIMATORS = ("local", "per_example", "per_batch")
 
 
@@ -49,6 +55,12 @@ CASES = {
 }
 
 
+# Each layer with each of its posteriors.
+LAYERS = [
+    (case, posterior)
+    for case in CASES
+    for posterior in (POSTERIORS if case == "embedding" else POSTERIORS | OF_UNITS)
+]
 every_case = pytest.mark.parametrize("case", CASES)
 every_posterior = pytest.mark.parametrize("posterior", POSTERIORS)
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -57,9 +69,25 @@ every_backend = pytest.mark.parametrize(
 )
 
 
-def every_layer(test: Any) -> Any:
-    """Try each layer with each posterior and estimator."""
-    return every_case(every_posterior(every_estimator(test)))
+every_layer = pytest.mark.parametrize(("case", "posterior"), LAYERS)
+# Each layer with each posterior, and each of both with each estimator.
+every_pair = pytest.mark.parametrize(
+    ("case", "posterior", "estimator"),
+    [
+        *((case, posterior, "local") for case, posterior in LAYERS),
+        *(
+            (case, posterior, estimator)
+            for case, posterior in LAYERS
+            for estimator in ESTIMATORS[1:]
+            if case == "linear" or posterior in ("additive", "correlated, input")
+        ),
+    ],
+)
+
+
+def options_of(posterior: str) -> dict:
+    """The options of a posterior."""
+    return (POSTERIORS | OF_UNITS)[posterior]
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -136,8 +164,10 @@ def made(case: Case, seed: int = 1, dtype: Any = torch.float32, **options: Any) 
             drawn = torch.rand(parameter.shape, generator=draws, dtype=torch.float64)
             if name == "log_alpha":
                 drawn = 3 * drawn - 3
-            elif name == "log_sigma2":
+            elif name.endswith("log_sigma2"):
                 drawn = 2 * drawn - 4
+            elif name == "scale":
+                drawn = 0.5 + drawn
             else:
                 sign = (torch.rand(parameter.shape, generator=draws) < 0.5).to(drawn.dtype)
                 drawn = (0.2 + drawn) * (1 - 2 * sign)
@@ -158,7 +188,7 @@ def inputs(case: Case, examples: int = 1, seed: int = 2, dtype: Any = torch.floa
 
 def layer_and_input(case: str, posterior: str = "additive", n: int = 3, **options: Any) -> tuple:
     """A layer with this posterior, and n examples for it."""
-    layer = made(CASES[case], **options, **POSTERIORS[posterior])
+    layer = made(CASES[case], **options, **options_of(posterior))
     return layer, inputs(CASES[case], n, dtype=options.get("dtype", torch.float32))
 
 
@@ -166,32 +196,51 @@ def twin(case: Case, layer: Any) -> Any:
     """torch's own layer with the same means and bias."""
     found = case.twin(*case.arguments, **case.options).to(layer.weight.dtype)
     found.load_state_dict(layer.state_dict(), strict=False)
-    return found
+    return filled(found, weight=means(layer))
+
+
+def means(layer: Any) -> torch.Tensor:
+    """The means of the weights."""
+    mean = layer.weight.detach()
+    return mean * layer.scale.detach() if layer.posterior == "scaled" else mean
 
 
 def variances(layer: Any) -> torch.Tensor:
     """The variances of the weights, by the definition of each posterior."""
+    if layer.posterior == "multiplicative":
+        return layer.log_alpha.detach().exp() * layer.weight.detach() ** 2
+    variance = layer.log_sigma2.detach().exp().expand(layer.weight.shape)
     if layer.posterior == "additive":
-        return layer.log_sigma2.detach().exp()
-    return layer.log_alpha.detach().exp() * layer.weight.detach() ** 2
+        return variance
+    of_scales = layer.scale_log_sigma2.detach().exp()
+    squares = layer.weight.detach() ** 2 + variance
+    return squares * (layer.scale.detach() ** 2 + of_scales) - means(layer) ** 2
 
 
 def sampled(layer: Any, n: int, seed: int = 3) -> torch.Tensor:
     """Explicit samples of the weights, of the shape (n, *weight.shape)."""
     draws, weight = generator(seed), layer.weight.detach()
+
+    def normals(*shape: int) -> torch.Tensor:
+        return torch.randn((n, *shape), generator=draws, dtype=weight.dtype)
+
+    def scales(mean: Any, deviation: torch.Tensor) -> torch.Tensor:
+        """One scale for each input channel, the same for all outputs that read it."""
+        groups = getattr(layer, "groups", 1)
+        outputs, inputs, *kernel = weight.shape
+        noise = normals(groups, inputs).repeat_interleave(outputs // groups, 1)
+        return mean + deviation * noise.view(n, outputs, inputs, *[1] * len(kernel))
+
+    if layer.posterior == "scaled":
+        deviation = layer.scale_log_sigma2.detach().exp().sqrt()
+        factors = scales(layer.scale.detach(), deviation)
+        return factors * (weight + layer.log_sigma2.detach().exp().sqrt() * normals(*weight.shape))
     if layer.noise == "independent":
-        noise = torch.randn((n, *weight.shape), generator=draws, dtype=weight.dtype)
-        return weight + variances(layer).sqrt() * noise
+        return weight + variances(layer).sqrt() * normals(*weight.shape)
     root = layer.log_alpha.detach().exp().sqrt()
     if isinstance(layer, torch.nn.Embedding):
-        scales = 1 + root * torch.randn((n, len(weight), 1), generator=draws)
-        return weight * scales
-    # One scale for each input channel, the same for all outputs that read it.
-    groups = getattr(layer, "groups", 1)
-    outputs, inputs, *kernel = weight.shape
-    noise = torch.randn((n, groups, inputs), generator=draws, dtype=weight.dtype)
-    noise = noise.repeat_interleave(outputs // groups, 1)
-    return weight * (1 + root * noise.view(n, outputs, inputs, *[1] * len(kernel)))
+        return weight * (1 + root * normals(len(weight), 1))
+    return weight * scales(1.0, root)
 
 
 def matrix(case: Case, layer: Any, x: Any) -> torch.Tensor:

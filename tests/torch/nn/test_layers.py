@@ -1,12 +1,12 @@
 """The layers are drop-in for torch's, and both forms of the local estimator are the same."""
 
+import copy
 import math
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.autograd.gradcheck import GradcheckError  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 from logunif_kl.torch import kl, kl_normal, nn  # noqa: E402
@@ -15,17 +15,21 @@ from logunif_kl.torch.nn._noise import normals  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
+    OF_UNITS,
     POSTERIORS,
     every_case,
     every_estimator,
     every_layer,
+    every_pair,
     every_posterior,
     filled,
     finite,
     generator,
     inputs,
     kl_of,
+    layer_and_input,
     made,
+    options_of,
     sampled,
     seeded,
     twin,
@@ -50,28 +54,39 @@ class TestDropIn:
         assert set(layer.state_dict()) == {*plain.state_dict(), "log_sigma2"}
         assert (layer.log_sigma2 == -10).all()
 
-    @every_case
-    @every_posterior
+    @every_layer
     def test_the_mean_in_eval_mode(self, case, posterior):
-        layer = made(CASES[case], **POSTERIORS[posterior]).eval()
-        x = inputs(CASES[case], 3)
+        layer, x = layer_and_input(case, posterior)
+        layer.eval()
         assert torch.equal(layer(x), layer(x))
         assert torch.equal(layer(x), twin(CASES[case], layer)(x))
         layer._lk_sampling = True
         assert not torch.equal(layer(x), layer(x))
 
-    @every_layer
-    def test_shapes_with_and_without_a_batch(self, case, posterior, estimator):
-        layer = made(CASES[case], estimator=estimator, **POSTERIORS[posterior])
+    @every_pair
+    def test_shapes_and_gradients(self, case, posterior, estimator):
+        """With a batch, without one, of no examples, and without memory."""
+        layer, x = layer_and_input(case, posterior, 6, estimator=estimator)
         plain = twin(CASES[case], layer)
-        for x in (inputs(CASES[case], 3), inputs(CASES[case])[0]):
-            output = layer(x)
-            assert output.shape == plain(x).shape
+        pairs = x.unflatten(0, (2, 3))
+        for given in (x, x[0], pairs) if case in ("linear", "embedding") else (x, x[0]):
+            output = layer(given)
+            assert output.shape == plain(given).shape
             assert output.dtype == torch.float32
-            assert not torch.equal(output, plain(x))
-        if case in ("linear", "embedding"):
-            x = inputs(CASES[case], 6).unflatten(0, (2, 3))
-            assert layer(x).shape == plain(x).shape
+            assert not torch.equal(output, plain(given))
+        (layer(x).square().sum() + layer.kl()).backward()
+        for name, parameter in layer.named_parameters():
+            assert finite(parameter.grad), name
+            assert case == "embedding" or (parameter.grad != 0.0).all(), name
+        layer.zero_grad()
+        output = layer(x[:0])
+        assert output.shape == (0, *plain(x).shape[1:])
+        output.sum().backward()
+        for name, parameter in layer.named_parameters():
+            assert parameter.grad is not None, name
+            assert not parameter.grad.any(), name
+        output = copy.deepcopy(layer).to("meta")(x.to("meta"))
+        assert (output.is_meta, output.shape) == (True, plain(x).shape)
 
     @pytest.mark.parametrize(
         ("posterior", "shape", "conv", "embedding"),
@@ -100,12 +115,16 @@ class TestDropIn:
             "estimator='per_batch', max_log_alpha=0.0)"
         )
 
-    @every_posterior
+    @pytest.mark.parametrize("posterior", POSTERIORS | OF_UNITS)
     def test_initial(self, posterior):
-        options = POSTERIORS[posterior]
-        default = -10 if posterior == "additive" else -3
-        assert (nn.VariationalLinear(3, 2, **options)._log_variance == default).all()
-        assert (nn.VariationalLinear(3, 2, initial=-5, **options)._log_variance == -5).all()
+        for given, initial in (({}, None), ({"initial": -5}, -5)):
+            layer = nn.VariationalLinear(3, 2, **given, **options_of(posterior))
+            default = -3 if layer.posterior == "multiplicative" else -10
+            expected = default if initial is None else initial
+            assert (layer._log_variance == expected).all()
+            if posterior == "scaled":
+                assert (layer.scale == 1).all()
+                assert (layer.scale_log_sigma2 == expected).all()
 
 
 class TestTheTwoForms:
@@ -127,13 +146,11 @@ class TestTheTwoForms:
     @pytest.mark.parametrize("case", ["linear", "conv1d", "conv2d", "conv3d"])
     @pytest.mark.parametrize("posterior", ["additive", "weight", "output"])
     @pytest.mark.parametrize("second", [False, True])
-    @pytest.mark.parametrize("batch", [True, False])
-    def test_are_the_same(self, case, posterior, second, batch, monkeypatch):
-        layer = made(CASES[case], dtype=torch.float64, **POSTERIORS[posterior])
-        x = inputs(CASES[case], 3, dtype=torch.float64)
-        x = x if batch else x[0]
-        one, other = (self.results(layer, x, f, monkeypatch, second) for f in (True, False))
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+    def test_are_the_same(self, case, posterior, second, monkeypatch):
+        layer, x = layer_and_input(case, posterior, dtype=torch.float64)
+        for given in (x, x[0]):
+            one, other = (self.results(layer, given, f, monkeypatch, second) for f in (True, False))
+            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
 
     def test_which_runs(self, monkeypatch):
         """The fused one for plain float32 tensors, and only for those."""
@@ -175,30 +192,24 @@ class TestTheTwoForms:
         for name, parameter in layer.named_parameters():
             assert (parameter.grad is None) == (name == frozen)
 
-    @pytest.mark.parametrize("case", ["linear", "conv1d", "conv2d", "conv3d"])
-    def test_gradcheck(self, case, fused):
-        layer = made(CASES[case], dtype=torch.float64)
+    @pytest.mark.parametrize(
+        ("case", "posterior"),
+        [
+            *((case, "additive") for case in ("linear", "conv1d", "conv2d", "conv3d")),
+            *(("linear", posterior) for posterior in ("weight", "correlated, input", *OF_UNITS)),
+        ],
+    )
+    def test_gradcheck(self, case, posterior, fused):
+        layer, x = layer_and_input(case, posterior, 2, dtype=torch.float64)
         names = list(dict(layer.named_parameters()))
 
         def output(x, *parameters):
             named = dict(zip(names, parameters, strict=True))
             return seeded(torch.func.functional_call, layer, named, (x,))
 
-        given = [inputs(CASES[case], 2, dtype=torch.float64), *layer.parameters()]
-        given = [x.detach().requires_grad_() for x in given]
+        given = [x.detach().requires_grad_() for x in (x, *layer.parameters())]
         assert torch.autograd.gradcheck(output, given, check_batched_grad=True)
         assert torch.autograd.gradgradcheck(output, given)
-
-    def test_gradcheck_can_fail(self, monkeypatch):
-        """If the gradient in the variance lacks its factor of a half."""
-        backward = nn.VariationalLinear._product_backward
-        monkeypatch.setattr(
-            nn.VariationalLinear,
-            "_product_backward",
-            lambda self, *given: [g if g is None else 2 * g for g in backward(self, *given)],
-        )
-        with pytest.raises(GradcheckError):
-            self.test_gradcheck("linear", fused=True)
 
 
 class TestExplicitWeights:
@@ -243,18 +254,7 @@ def scales(layer, weights):
 
 
 class TestEmpty:
-    """No examples, no inputs or no outputs."""
-
-    @every_layer
-    def test_no_examples(self, case, posterior, estimator):
-        layer = made(CASES[case], estimator=estimator, **POSTERIORS[posterior])
-        x = inputs(CASES[case], 2)
-        output = layer(x[:0])
-        assert output.shape == (0, *layer(x).shape[1:])
-        output.sum().backward()
-        for name, parameter in layer.named_parameters():
-            assert parameter.grad is not None, name
-            assert not parameter.grad.any()
+    """No inputs or no outputs."""
 
     @pytest.mark.parametrize("lengths", [(3, 0), (0, 3), (0, 0)])
     @pytest.mark.parametrize("shape", [(), (2,), (2, 4)])
@@ -422,6 +422,8 @@ class TestKl:
         each = each[rows] if len(each) == len(rows) else each
         torch.testing.assert_close(layer.kl(), each.sum(), rtol=1e-13, atol=0)
         torch.testing.assert_close(layer.neg_kl(), -each.sum(), rtol=1e-13, atol=0)
+        of = "scales" if layer.noise == "correlated" else "weights"
+        assert layer.kl(of=of) == nn.kl(layer, of=of) == layer.kl()
 
     @every_posterior
     def test_gradcheck(self, posterior):
@@ -434,13 +436,6 @@ class TestKl:
         given = [p.detach().requires_grad_() for p in layer.parameters()]
         assert torch.autograd.gradcheck(divergence, given)
         assert torch.autograd.gradgradcheck(divergence, given)
-
-    @pytest.mark.parametrize(
-        ("posterior", "of"), [("additive", "weights"), ("correlated, input", "scales")]
-    )
-    def test_of(self, posterior, of):
-        layer = made(LINEAR, **POSTERIORS[posterior])
-        assert torch.equal(layer.kl(), layer.kl(of=of))
 
     def test_log_alpha_of_weights(self):
         layer = made(LINEAR)

@@ -1,13 +1,11 @@
-"""How such layers break elsewhere: each way has a test, which fails on the broken variant."""
+"""Zeros, infinities, bounds and half types: how such layers break elsewhere."""
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 
 torch = pytest.importorskip("torch")
-
-from torch.nn import functional as F  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _local, _posterior  # noqa: E402
@@ -16,7 +14,6 @@ from tests.torch.nn.cases import (  # noqa: E402
     ESTIMATORS,
     POSTERIORS,
     descend,
-    every_estimator,
     every_posterior,
     filled,
     finite,
@@ -41,46 +38,11 @@ def gradients(layer, x):
     return output, *[leaf.grad for leaf in leaves if leaf.grad is not None]
 
 
-class TestSignAndConstant:
-    @every_posterior
-    @pytest.mark.parametrize("sign", [1.0, -1.0])
-    def test_kl_is_added_to_a_loss(self, posterior, sign):
-        layer = made(LINEAR, **POSTERIORS[posterior])
-        optimizer = torch.optim.SGD(layer.parameters(), lr=0.003)
-        values = [sign * loss for loss in descend(optimizer, lambda: sign * layer.kl(), 20)]
-        assert (values == sorted(values, reverse=True)) == (sign > 0.0)
-
-    @every_posterior
-    def test_the_constant_vanishes_at_pure_noise(self, posterior):
-        """And not at k1 = 0.63576, at which it does where the constant is left out."""
-        layer = made(LINEAR, **POSTERIORS[posterior])
-        values = [filled(layer, _log_variance=value).kl().item() for value in (10.0, 60.0)]
-        assert values[0] > values[1] > 0
-        assert values[1] < 1e-20
-
-
-@pytest.mark.parametrize(("penalty", "fine"), [("exact", True), ("molchanov", False)])
-def test_the_tail_of_the_kl(penalty, fine):
+def test_the_tail_of_the_kl():
     """Molchanov's form gives -0 at log alpha = 18 in float32."""
-    layer = filled(made(LINEAR, penalty=penalty, **POSTERIORS["weight"]), log_alpha=18.0)
+    layer = filled(made(LINEAR, **POSTERIORS["weight"]), log_alpha=18.0)
     expected = layer.weight.numel() * math.exp(-18.0) / 2
-    assert (abs(layer.kl().item() / expected - 1) < 1e-5) == fine
-
-
-@pytest.mark.parametrize("clipped", [False, True])
-def test_large_weights_have_a_gradient(clipped):
-    """Clipped to +-8, a weight above 0.368 has no gradient at log_sigma2 = -10."""
-    layer = filled(nn.VariationalLinear(3, 2), weight=0.5)
-    divergence = layer.kl()
-    if clipped:
-        divergence = F.softplus(-layer.log_alpha_of_weights().clamp(-8, 8)).sum() / 2
-    (slope,) = torch.autograd.grad(divergence, layer.log_sigma2)
-    assert bool((slope < -0.4).all()) != clipped
-
-
-def naive(mean, variance, noise):
-    """The square root whose gradient at 0 is infinite."""
-    return mean + variance.sqrt() * noise
+    assert layer.kl().item() == pytest.approx(expected, rel=1e-5)
 
 
 class TestZeros:
@@ -93,31 +55,20 @@ class TestZeros:
             return layer, torch.zeros_like(x)
         return filled(layer, **{"mean": {"weight": 0.0}, "sigma": {"_log_variance": -1e4}}[what]), x
 
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
     @every_posterior
     @pytest.mark.parametrize("what", ["input", "mean", "sigma"])
     @pytest.mark.parametrize("case", ["linear", "conv1d", "embedding"])
-    def test_are_finite(self, case, what, posterior, dtype, fused):
-        layer, x = self.of(case, what, posterior, dtype=dtype)
-        assert finite(*gradients(layer, x))
-        with torch.no_grad():
-            same = torch.equal(layer(x), layer.eval()(x))
-        assert same == (
-            (what != "mean" or posterior != "additive") and (what != "input" or case != "embedding")
-        )
-
-    @pytest.mark.parametrize("estimator", ESTIMATORS[1:])
-    @pytest.mark.parametrize("what", ["input", "mean", "sigma"])
-    @pytest.mark.parametrize("case", ["linear", "conv1d", "embedding"])
-    def test_of_the_explicit_estimators(self, case, what, estimator):
-        layer, x = self.of(case, what, estimator=estimator)
-        assert finite(*gradients(layer, x))
-
-    def test_the_naive_root_is_not_finite(self, monkeypatch):
-        monkeypatch.setattr(_local, "_fusible", lambda *given: False)
-        monkeypatch.setattr(_local, "with_noise", naive)
-        layer, x = self.of("linear", "input")
-        assert not finite(*gradients(layer, x))
+    def test_are_finite(self, case, what, posterior, fused):
+        types = [torch.float32, torch.bfloat16, torch.float16]
+        for dtype, estimator in [*product(types, ["local"]), *product(types[:1], ESTIMATORS[1:])]:
+            layer, x = self.of(case, what, posterior, dtype=dtype, estimator=estimator)
+            assert finite(*gradients(layer, x)), (dtype, estimator)
+            with torch.no_grad():
+                same = torch.equal(layer(x), layer.eval()(x))
+            assert same == (
+                (what != "mean" or posterior != "additive")
+                and (what != "input" or case != "embedding")
+            ), (dtype, estimator)
 
     def test_second_derivatives(self):
         layer, x = self.of("linear", "input")
@@ -131,10 +82,14 @@ class TestOverflow:
 
     @pytest.mark.parametrize("value", [89.0, 1e4])
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
-    @every_posterior
-    @every_estimator
-    @pytest.mark.parametrize("case", ["linear", "conv1d", "embedding"])
-    def test_nothing_is_drawn(self, case, estimator, posterior, dtype, value):
+    @pytest.mark.parametrize(
+        ("case", "posterior", "estimator"),
+        [
+            *product(["linear"], POSTERIORS, ESTIMATORS),
+            *product(["conv1d", "embedding"], ["additive", "correlated, input"], ESTIMATORS),
+        ],
+    )
+    def test_nothing_is_drawn(self, case, posterior, estimator, dtype, value):
         layer, x = layer_and_input(case, posterior, 2, dtype=dtype, estimator=estimator)
         filled(layer, _log_variance=8 * value if dtype == torch.float64 else value)
         if case == "embedding":
@@ -186,11 +141,7 @@ class TestOverflow:
 class TestNegativeVariance:
     """Fast convolutions round a variance of zero to a small negative number."""
 
-    @pytest.mark.parametrize("broken", [True, False])
-    def test_counts_as_zero(self, fused, broken, monkeypatch):
-        if broken:
-            monkeypatch.setattr(_local, "_fusible", lambda *given: False)
-            monkeypatch.setattr(_local, "with_noise", naive)
+    def test_counts_as_zero(self, fused):
         layer, x = layer_and_input("conv1d", n=2)
         product = layer._product
 
@@ -199,19 +150,14 @@ class TestNegativeVariance:
             return found if bias is not None else found - 2 * found.detach().amax()
 
         layer._product = rounded
-        assert finite(*gradients(layer, x)) != broken
-        if not broken:
-            assert torch.equal(layer(x), layer.eval()(x))
+        assert finite(*gradients(layer, x))
+        assert torch.equal(layer(x), layer.eval()(x))
 
-    @pytest.mark.parametrize("broken", [True, False])
-    def test_the_bias_is_outside(self, broken):
+    def test_the_bias_is_outside(self):
         """With a bias of -100 in the variance, every variance would be negative."""
         layer, x = layer_and_input("conv1d", n=2)
         filled(layer, bias=-100.0)
-        if broken:
-            product = layer._product
-            layer._product = lambda input, weight, bias: product(input, weight, layer.bias)
-        assert (layer(x) != layer.eval()(x)).all() != broken
+        assert (layer(x) != layer.eval()(x)).all()
 
 
 @pytest.mark.parametrize("case", ["linear", "conv1d"])
@@ -245,15 +191,12 @@ class TestBound:
         assert torch.allclose(layer._deviations().abs(), root * layer.weight.abs())
         assert layer.log_alpha_of_weights().max().item() == -1.0
 
-    @pytest.mark.parametrize("clamped", [False, True])
-    def test_a_parameter_leaves_the_bound(self, clamped):
+    def test_a_parameter_leaves_the_bound(self):
         """With a clamp alone, a parameter above the bound is stuck for ever."""
         layer = self.layer(2.0, "layer")
-        if clamped:
-            layer._bounded = lambda: layer.log_alpha.clamp(max=0.0)
         optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
         descend(optimizer, layer.neg_kl, 30)  # which falls with log alpha
-        assert (layer.log_alpha.item() < 0.0) != clamped
+        assert layer.log_alpha.item() < 0.0
 
     @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
     @pytest.mark.parametrize("rate", [0.1, 0.01])
@@ -272,11 +215,6 @@ class TestBound:
             path.append(layer.log_alpha.item())
         longest = max(abs(b - a) for a, b in pairwise(path))
         assert 0.0 < max(map(abs, path)) < 2.0 * longest
-
-    def test_the_kl_holds_it_there(self):
-        layer = self.layer(-0.1)
-        descend(torch.optim.SGD(layer.parameters(), lr=1.0), layer.kl, 30)
-        assert ((layer.log_alpha >= 0) & (layer.log_alpha < 0.5)).all()
 
     def test_transforms(self):
         x = torch.tensor([-1.0, 0.0, 0.0, 2.0, 2.0])
@@ -303,8 +241,13 @@ def in_parts(layer, x):
 
 class TestHalfTypes:
     @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-    @every_posterior
-    @pytest.mark.parametrize("case", CASES)
+    @pytest.mark.parametrize(
+        ("case", "posterior"),
+        [
+            *product(["linear"], POSTERIORS),
+            *product([case for case in CASES if case != "linear"], ["additive", "input"]),
+        ],
+    )
     def test_moments_under_autocast_and_as_parameters(self, case, posterior, dtype):
         """Large inputs with small variances: nothing overflows, and the variance is right."""
         case, n = CASES[case], 100_000
@@ -343,24 +286,8 @@ class TestHalfTypes:
             assert (low[moving] > 0.97).all()
             assert (excess[moving] < 1.03).all()
 
-    @pytest.mark.parametrize("broken", [False, True])
-    def test_the_range_of_float16(self, broken, monkeypatch):
-        """In float16 itself the square of 300 overflows."""
-        layer, x = made(LINEAR).half(), (300 * inputs(LINEAR, 2)).half()
-        if broken:
-            monkeypatch.setattr(
-                _local,
-                "composite",
-                lambda layer, x, weight, bias, spread, log, draw: naive(
-                    layer._product(x, weight, bias),
-                    layer._product(x * x, spread.exp(), None),
-                    draw(layer._product(x, weight, bias)),
-                ),
-            )
-        assert finite(layer(x)) != broken
-
     @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-    @pytest.mark.parametrize("posterior", ["additive", "output", "correlated, input"])
+    @pytest.mark.parametrize("posterior", ["additive", "correlated, input"])
     def test_training_with_autocast_and_a_scaler(self, posterior, dtype):
         torch.manual_seed(1)
         options = POSTERIORS[posterior]

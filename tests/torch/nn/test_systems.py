@@ -18,18 +18,20 @@ from logunif_kl.torch.nn import _noise, _posterior  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
+    OF_UNITS,
     POSTERIORS,
     compiled,
     every_backend,
     every_case,
     every_estimator,
     every_layer,
-    every_posterior,
+    every_pair,
     finite,
     generator,
     inputs,
     layer_and_input,
     made,
+    options_of,
     seeded,
 )
 
@@ -62,7 +64,7 @@ class TestCompile:
     @pytest.mark.parametrize(
         ("case", "posterior", "options"),
         [
-            *(("linear", posterior, {}) for posterior in POSTERIORS),
+            *(("linear", posterior, {}) for posterior in POSTERIORS | OF_UNITS),
             *((case, "additive", {}) for case in CASES if case != "linear"),
             *((case, "correlated, input", {}) for case in ("conv2d", "embedding")),
             *(
@@ -171,19 +173,18 @@ class TestCompile:
 
 
 class TestTransforms:
-    @every_case
-    @every_posterior
+    @every_layer
     def test_functional_call(self, case, posterior):
-        layer, other = (made(CASES[case], seed, **POSTERIORS[posterior]) for seed in (1, 2))
+        layer, other = (made(CASES[case], seed, **options_of(posterior)) for seed in (1, 2))
         x = inputs(CASES[case], 3)
         found = seeded(torch.func.functional_call, layer, dict(other.named_parameters()), (x,))
         assert torch.equal(found, seeded(other, x))
 
-    @every_layer
+    @every_pair
     def test_an_ensemble(self, case, posterior, estimator):
         """Stacked parameters under vmap, each with noise of its own."""
-        case = CASES[case]
-        layers = [made(case, seed, estimator=estimator, **POSTERIORS[posterior]) for seed in (1, 2)]
+        case, options = CASES[case], {"estimator": estimator, **options_of(posterior)}
+        layers = [made(case, seed, **options) for seed in (1, 2)]
         parameters, buffers = torch.func.stack_module_state(layers)
         base = copy.deepcopy(layers[0]).to("meta")
         x = inputs(case, 3)
@@ -282,7 +283,7 @@ class TestCheckpoint:
 
 
 class TestGenerator:
-    @every_layer
+    @every_pair
     def test_draws_all_noise(self, case, posterior, estimator):
         options = {"estimator": estimator, "generator": generator(4)}
         layer, x = layer_and_input(case, posterior, **options)
@@ -315,52 +316,38 @@ class TestCopiesAndFiles:
         assert repr(layer) == repr(other)
         assert torch.equal(layer.kl(), other.kl())
 
-    @every_case
-    @every_posterior
-    @pytest.mark.parametrize("seed", [9, None])
-    def test_deepcopy_and_pickle(self, case, posterior, seed):
-        """The generator of a copy goes on from where that of the layer is."""
-        layer, x = layer_and_input(case, posterior, generator=seed and generator(seed))
-        layer(x)
-        for copies in (copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))):
-            copied = copies(layer)
-            self.equal(layer, copied, x)
-            assert copied.generator is not layer.generator or seed is None
+    @staticmethod
+    def read(what, **options):
+        """What is read from a file to which this was written."""
+        file = io.BytesIO()
+        torch.save(what, file)
+        file.seek(0)
+        return torch.load(file, **options)
 
-    @every_case
-    @every_posterior
-    def test_files(self, case, posterior):
-        layer, x = layer_and_input(case, posterior)
-        other = made(CASES[case], seed=7, **POSTERIORS[posterior])
-        loaded = []
-        for what, weights_only in ((layer.state_dict(), True), (layer, False)):
-            file = io.BytesIO()
-            torch.save(what, file)
-            file.seek(0)
-            loaded.append(torch.load(file, weights_only=weights_only))
-        other.load_state_dict(loaded[0])
+    @every_layer
+    def test_are_equal(self, case, posterior):
+        """The generator of a copy goes on from where that of the layer is."""
+        for drawn_by in (generator(9), None):
+            layer, x = layer_and_input(case, posterior, generator=drawn_by)
+            layer(x)
+            copies = copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))
+            for copied in (each(layer) for each in copies):
+                self.equal(layer, copied, x)
+                assert copied.generator is not drawn_by or drawn_by is None
+        self.equal(layer, self.read(layer, weights_only=False), x)
+        other = made(CASES[case], seed=7, **options_of(posterior))
+        other.load_state_dict(self.read(layer.state_dict(), weights_only=True))
         self.equal(layer, other, x)
-        self.equal(layer, loaded[1], x)
 
 
 class TestMeta:
     @every_layer
-    def test_shapes(self, case, posterior, estimator):
-        case = CASES[case]
-        options = {"estimator": estimator, **case.options, **POSTERIORS[posterior]}
-        layer = case.layer(*case.arguments, device="meta", **options)
-        x = inputs(case, 3).to("meta")
-        output = layer(x)
-        assert output.is_meta
-        assert output.shape == made(case)(inputs(case, 3)).shape
-        assert layer.kl().shape == ()
-
-    @every_case
-    @every_posterior
     def test_materialised(self, case, posterior):
         case = CASES[case]
-        options = {**case.options, **POSTERIORS[posterior]}
-        layer = case.layer(*case.arguments, device="meta", **options).to_empty(device="cpu")
+        options = {**case.options, **options_of(posterior)}
+        layer = case.layer(*case.arguments, device="meta", **options)
+        assert (layer.kl().is_meta, layer.kl().shape) == (True, ())
+        layer.to_empty(device="cpu")
         seeded(layer.reset_parameters)
         expected = seeded(partial(case.layer, *case.arguments, **options))
         exactly(layer.state_dict(), expected.state_dict())
@@ -387,10 +374,10 @@ class TestLazy:
     )
 
     @CASES
-    @every_posterior
+    @pytest.mark.parametrize("posterior", POSTERIORS | OF_UNITS)
     def test_becomes_the_layer(self, lazy, full, arguments, shape, posterior):
         groups = {} if full is nn.VariationalLinear else {"groups": 2}
-        options = {"initial": -4.0, **POSTERIORS[posterior], **groups}
+        options = {"initial": -4.0, **options_of(posterior), **groups}
         layer = lazy(*arguments, **options)
         assert layer.has_uninitialized_params()
         assert isinstance(layer, getattr(torch.nn, lazy.__name__.replace("Variational", "")))

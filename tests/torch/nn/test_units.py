@@ -2,7 +2,6 @@
 
 import copy
 import math
-import pickle
 
 import pytest
 
@@ -12,8 +11,7 @@ from logunif_kl.torch import kl_normal, nn  # noqa: E402
 from logunif_kl.torch.isotropic import kl_vector  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
-    compiled,
-    every_estimator,
+    OF_UNITS,
     filled,
     finite,
     generator,
@@ -21,25 +19,11 @@ from tests.torch.nn.cases import (  # noqa: E402
     made,
 )
 
-LAYERS = ("linear", "conv1d", "conv2d", "conv3d")
-every_kind = pytest.mark.parametrize("kind", LAYERS)
+every_kind = pytest.mark.parametrize("kind", [name for name in CASES if name != "embedding"])
 
 
-def scaled(kind, **options):
-    """A layer whose parameters are all different, with scales around 1."""
-    layer = made(CASES[kind], posterior="scaled", **options)
-    scale, log_sigma2 = layer.scale.detach(), layer.scale_log_sigma2.detach()
-    return filled(layer, scale=1.0 + 0.5 * scale, scale_log_sigma2=log_sigma2 - 2.0)
-
-
-def plain(kind, layer, weight):
-    """torch's layer with this weight."""
-    found = CASES[kind].twin(*CASES[kind].arguments, **CASES[kind].options).to(weight.dtype)
-    with torch.no_grad():
-        found.weight.copy_(weight)
-        if layer.bias is not None:
-            found.bias.copy_(layer.bias)
-    return found
+def of_units(posterior, kind="linear", **options):
+    return made(CASES[kind], **options, **OF_UNITS[posterior])
 
 
 def network(threes=(1, 2)):
@@ -62,34 +46,6 @@ def network(threes=(1, 2)):
 
 
 class TestOutputs:
-    @every_kind
-    @every_estimator
-    def test_moments_of_outputs_are_those_of_sampled_weights(self, kind, estimator):
-        torch.manual_seed(0)
-        layer = scaled(kind, estimator=estimator)
-        x = inputs(CASES[kind])
-        draws, n = generator(3), 4000
-        outputs, per_group, *kernel = layer.weight.shape
-        groups = getattr(layer, "groups", 1)
-        root = (0.5 * layer.scale_log_sigma2).exp()
-        z = torch.randn((n, groups, per_group), generator=draws).repeat_interleave(
-            outputs // groups, 1
-        )
-        z = layer.scale + root * z.view(n, outputs, per_group, *[1] * len(kernel))
-        v = torch.randn((n, *layer.weight.shape), generator=draws)
-        weights = z * (layer.weight + (0.5 * layer.log_sigma2).exp() * v)
-        with torch.no_grad():
-            expected = layer._product_each(
-                layer._padded(x.expand(n, *x.shape[1:])), weights.detach()
-            )
-            if estimator == "per_batch":
-                found = torch.cat([layer(x) for _ in range(n)])
-            else:
-                found = layer(x.expand(n, *x.shape[1:]))
-        error = 6 * expected.std(0) / n**0.5
-        assert ((found.mean(0) - expected.mean(0)).abs() <= error + 1e-6).all()
-        assert torch.allclose(found.var(0), expected.var(0), rtol=0.2, atol=1e-6)
-
     def test_outputs_of_an_example_share_a_scale(self):
         # Without noise of v, both outputs are the same multiple of their weights.
         layer = nn.VariationalLinear(1, 2, bias=False, posterior="scaled")
@@ -98,52 +54,16 @@ class TestOutputs:
         assert torch.allclose(found[:, 1], 3 * found[:, 0])
         assert found[:, 0].unique().numel() == 50
 
-    @every_kind
-    def test_the_mean_in_eval_mode(self, kind):
-        layer = scaled(kind).eval()
-        x = inputs(CASES[kind], 3)
-        assert torch.equal(layer(x), plain(kind, layer, layer.weight * layer.scale)(x))
-
-    @every_kind
-    @every_estimator
-    def test_gradients(self, kind, estimator):
-        layer = scaled(kind, estimator=estimator)
-        (layer(inputs(CASES[kind], 3)).square().sum() + layer.kl()).backward()
-        for parameter in layer.parameters():
-            assert finite(parameter.grad)
-            assert (parameter.grad != 0).all()
-
     def test_gradients_of_zero_inputs_are_finite(self):
-        layer = scaled("linear")
+        layer = of_units("scaled")
         layer(torch.zeros(2, 3)).sum().backward()
         assert finite(*(p.grad for p in layer.parameters()))
-
-    def test_gradients_with_the_noise_held(self):
-        layer = scaled("linear", dtype=torch.float64, generator=generator())
-        names, start = [n for n, _ in layer.named_parameters()], layer.generator.get_state()
-        x = inputs(CASES["linear"], 2, dtype=torch.float64)
-
-        def output(*parameters):
-            layer.generator.set_state(start)
-            return torch.func.functional_call(layer, dict(zip(names, parameters, strict=True)), x)
-
-        assert torch.autograd.gradcheck(output, tuple(layer.parameters()))
-
-    def test_compiled(self):
-        layer = scaled("linear")
-        x = inputs(CASES["linear"], 2)
-        assert compiled(layer)(x).shape == (2, 2)
-        assert torch.allclose(compiled(lambda: nn.kl(layer))(), nn.kl(layer))
-
-    def test_moments_are_refused(self):
-        with pytest.raises(ValueError, match="but the layer has posterior='scaled'"):
-            nn.VBP(torch.nn.Sequential(scaled("linear")))(torch.ones(1, 3))
 
 
 class TestKl:
     @every_kind
     def test_it_is_that_of_the_scales_and_of_v(self, kind):
-        layer = scaled(kind, dtype=torch.float64)
+        layer = of_units("scaled", kind, dtype=torch.float64)
         groups = getattr(layer, "groups", 1)
         of_scales = groups * kl_normal(layer.scale, layer.scale_log_sigma2).sum()
         mu, variance = layer.weight, layer.log_sigma2.exp()
@@ -153,18 +73,18 @@ class TestKl:
         assert torch.equal(nn.named_kl(torch.nn.Sequential(layer))["0"], layer.kl())
 
     def test_the_penalty_is_that_of_the_scales(self):
-        layer = scaled("linear", dtype=torch.float64)
+        layer = of_units("scaled", dtype=torch.float64)
         exact = layer.kl()
         layer.penalty = "molchanov"
         assert 1e-6 < (layer.kl() - exact).abs() < 3 * 9.4e-3
 
     def test_half_types_are_summed_in_float32(self):
-        layer = scaled("linear", dtype=torch.bfloat16)
+        layer = of_units("scaled", dtype=torch.bfloat16)
         assert layer.kl().dtype == torch.float32
         assert layer(torch.ones(2, 3, dtype=torch.bfloat16)).dtype == torch.bfloat16
 
     def test_removed_units_do_not_count(self):
-        layer = scaled("linear", dtype=torch.float64)
+        layer = of_units("scaled", dtype=torch.float64)
         filled(layer, scale_log_sigma2=torch.tensor([[9.0, -1.0, -1.0]]))
         nn.prune(layer, 3.0)
         kept = nn.VariationalLinear(2, 2, posterior="scaled", dtype=torch.float64)
@@ -180,10 +100,8 @@ class TestKl:
         assert (layer.scale.grad[0, 0], layer.weight_orig.grad[:, 0].abs().sum()) == (0, 0)
 
     def test_layers_with_the_same_parameters_count_once(self):
-        first, second = scaled("linear"), scaled("linear")
+        first, second = of_units("scaled"), of_units("scaled")
         second.weight, second.log_sigma2 = first.weight, first.log_sigma2
-        with pytest.raises(ValueError, match="but not scale and scale_log_sigma2"):
-            nn.kl(torch.nn.Sequential(first, second))
         second.scale, second.scale_log_sigma2 = first.scale, first.scale_log_sigma2
         model = torch.nn.ModuleList([first, second])
         assert torch.equal(nn.kl(model), first.kl())
@@ -193,7 +111,7 @@ class TestKl:
 
 class TestRemovedUnits:
     def test_log_alpha_is_that_of_the_scale(self):
-        layer = scaled("conv1d")
+        layer = of_units("scaled", "conv1d")
         expected = layer.scale_log_sigma2 - 2 * layer.scale.abs().log()
         assert torch.equal(nn.log_alpha(layer)[""], expected.expand_as(layer.weight))
 
@@ -225,7 +143,7 @@ class TestRemovedUnits:
         assert removed.keys() == model.state_dict().keys()
 
     def test_a_scale_of_zero_removes_its_unit(self):
-        layer = filled(scaled("linear"), scale=torch.tensor([[0.0, 1.0, 1.0]]))
+        layer = filled(of_units("scaled"), scale=torch.tensor([[0.0, 1.0, 1.0]]))
         assert nn.sparsity(layer, float("inf")).kept == 4
 
     def test_training_on_digits_removes_units(self):
@@ -254,67 +172,11 @@ class TestRemovedUnits:
         assert (compact(x[1297:]).argmax(1) != y[1297:]).float().mean() < 0.11
 
 
-class TestConversion:
-    def test_to_variational_and_back(self):
-        torch.manual_seed(0)
-        model = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 2), torch.nn.ReLU()).eval()
-        x = torch.randn(2, 2, 4, 4)
-        made = nn.to_variational(model, posterior="scaled")
-        assert (made[0].scale == 1).all()
-        assert (made[0].scale_log_sigma2 == -10).all()
-        assert torch.equal(made(x), model(x))
-        back = nn.to_deterministic(made)
-        assert type(back[0]) is torch.nn.Conv2d
-        assert torch.equal(back(x), model(x))
-        assert back.state_dict().keys() == model.state_dict().keys()
-
-    def test_tied_layers_stay_tied(self):
-        first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
-        second.weight = first.weight
-        made = nn.to_variational(torch.nn.Sequential(first, second), posterior="scaled")
-        names = ("weight", "log_sigma2", "scale", "scale_log_sigma2")
-        assert all(getattr(made[0], name) is getattr(made[1], name) for name in names)
-
-    def test_state_dict_copies_and_pickles(self):
-        layer = scaled("conv2d")
-        other = nn.VariationalConv2d(
-            *CASES["conv2d"].arguments, **CASES["conv2d"].options, posterior="scaled"
-        )
-        other.load_state_dict(layer.state_dict())
-        for each in (other, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-            assert torch.equal(each.kl(), layer.kl())
-
-    @pytest.mark.filterwarnings("ignore:Lazy")
-    def test_lazy(self):
-        layer = nn.LazyVariationalConv2d(4, 3, groups=2, posterior="scaled")
-        layer(torch.ones(1, 4, 5, 5))
-        assert layer.scale.shape == layer.scale_log_sigma2.shape == (1, 2, 1, 1)
-        assert (layer.scale == 1).all()
-        assert layer.kl() > 0
-
-    def test_reset_parameters(self):
-        layer = scaled("linear")
-        layer.reset_parameters()
-        assert (layer.scale == 1).all()
-        assert (layer.scale_log_sigma2 == -10).all()
-
-    def test_embeddings_are_refused(self):
-        with pytest.raises(ValueError, match="posterior='scaled' was given, which has no form"):
-            nn.VariationalEmbedding(3, 2, posterior="scaled")
-        model = torch.nn.Sequential(torch.nn.Embedding(3, 2), torch.nn.Linear(2, 1))
-        with pytest.raises(ValueError, match="leave it out with modules="):
-            nn.to_variational(model, posterior="scaled")
-
-
-def grouped(kind, sharing="input", **options):
-    return made(CASES[kind], sharing=sharing, **options)
-
-
 @pytest.mark.parametrize("sharing", ["input", "output"])
 class TestGroups:
     @every_kind
     def test_the_kl_is_that_of_vectors(self, kind, sharing):
-        layer = grouped(kind, sharing, dtype=torch.float64)
+        layer = of_units(f"groups, {sharing}", kind, dtype=torch.float64)
         at = layer._units[sharing]
         mu = layer.weight.movedim(at, 0).flatten(1)
         assert layer.log_sigma2.numel() == len(mu)
@@ -324,24 +186,8 @@ class TestGroups:
         found = nn.log_alpha(layer)[""].movedim(at, 0).flatten(1)
         assert torch.allclose(found, (log_alpha + math.log(k))[:, None].expand_as(found))
 
-    @every_kind
-    @every_estimator
-    def test_variances_of_outputs(self, kind, sharing, estimator):
-        layer = grouped(kind, sharing, estimator=estimator)
-        other = made(CASES[kind], estimator=estimator)
-        other.load_state_dict(
-            {**layer.state_dict(), "log_sigma2": layer.log_sigma2.expand_as(layer.weight)}
-        )
-        x, outputs = inputs(CASES[kind], 3), []
-        for each in (layer, other):
-            torch.manual_seed(1)
-            outputs.append(each(x))
-        assert torch.equal(*outputs)
-        (outputs[0].square().sum() + layer.kl()).backward()
-        assert all(finite(p.grad) and (p.grad != 0).all() for p in layer.parameters())
-
     def test_removed_groups(self, sharing):
-        layer = grouped("linear", sharing, dtype=torch.float64)
+        layer = of_units(f"groups, {sharing}", dtype=torch.float64)
         with torch.no_grad():
             layer.log_sigma2.flatten()[1] = 9.0
         at = layer._units[sharing]
@@ -357,28 +203,18 @@ class TestGroups:
         assert finite(layer.weight_orig.grad, layer.log_sigma2_orig.grad)
         assert torch.equal(nn.to_deterministic(layer)(x), dense(x))
 
+    def test_another_prior(self, sharing):
+        layer = of_units(f"groups, {sharing}")
+        layer.penalty = nn.NormalPrior()
+        assert layer.kl() > 0
+
     def test_state_dict_and_conversion(self, sharing):
-        layer = grouped("conv2d", sharing)
-        assert torch.equal(copy.deepcopy(layer).kl(), layer.kl())
+        layer = of_units(f"groups, {sharing}", "conv2d")
         plain = nn.to_deterministic(layer)
         again = nn.to_variational(plain, sharing=sharing)
         again.load_state_dict(layer.state_dict())
         assert torch.equal(again.kl(), layer.kl())
         assert f"sharing={sharing!r}" in repr(again)
-
-    def test_refused(self, sharing):
-        with pytest.raises(ValueError, match="approximates the KL of single weights"):
-            grouped("linear", sharing, penalty="molchanov")
-        layer = grouped("linear", sharing)
-        with pytest.raises(ValueError, match="approximates the KL of single weights"):
-            layer.penalty = "molchanov"
-        layer.penalty = nn.NormalPrior()
-        assert layer.kl() > 0
-        layer.log_sigma2 = torch.nn.Parameter(torch.zeros(2, 3))
-        with pytest.raises(ValueError, match="the shape of the groups"):
-            layer.kl()
-        with pytest.raises(ValueError, match="has no form for an embedding"):
-            nn.VariationalEmbedding(3, 2, sharing=sharing)
 
 
 def test_log_alpha_of_groups_in_half_types():
@@ -404,6 +240,13 @@ class TestSharedWeights:
             setattr(second, name, getattr(first, name))
         return torch.nn.Sequential(first, second).eval()
 
+    def test_conversion_keeps_them_shared(self):
+        first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+        second.weight = first.weight
+        made = nn.to_variational(torch.nn.Sequential(first, second), posterior="scaled")
+        names = ("weight", "log_sigma2", "scale", "scale_log_sigma2")
+        assert all(getattr(made[0], name) is getattr(made[1], name) for name in names)
+
     @pytest.mark.parametrize("tied", [False, True])
     def test_sparse_is_as_dense(self, tied):
         model, x = self.layers(tied), torch.ones(1, 3)
@@ -413,13 +256,3 @@ class TestSharedWeights:
         torch.testing.assert_close(nn.to_sparse(model, 3.0)(x), dense(x))
         if tied:  # other weights are products of a shared weight, which counts once
             assert nn.sparsity(model, 3.0).kept == nn.sparsity(dense).kept
-
-    def test_of_two_posteriors(self):
-        scaled, additive = (
-            nn.VariationalLinear(3, 3, posterior="scaled"),
-            nn.VariationalLinear(3, 3),
-        )
-        additive.weight, additive.log_sigma2 = scaled.weight, scaled.log_sigma2
-        for pair in ((scaled, additive), (additive, scaled)):
-            with pytest.raises(ValueError, match="share weight and log_sigma2, but not scale"):
-                nn.kl(torch.nn.ModuleList(pair))
