@@ -1,11 +1,16 @@
 """The layers, and the posteriors that they take, for the tests of `logunif_kl.torch.nn`."""
 
+import copy
+import io
+import math
+import pickle
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch.nn import functional as F
 
+import logunif_kl as lk
 from logunif_kl.torch import nn
 
 POSTERIORS = {
@@ -190,6 +195,39 @@ def layer_and_input(case: str, posterior: str = "additive", n: int = 3, **option
     """A layer with this posterior, and n examples for it."""
     layer = made(CASES[case], **options, **options_of(posterior))
     return layer, inputs(CASES[case], n, dtype=options.get("dtype", torch.float32))
+
+
+def copies(module: Any) -> Any:
+    """Copies by `copy`, by `pickle` and by a file."""
+    yield copy.deepcopy(module)
+    yield pickle.loads(pickle.dumps(module))
+    yield read(module, weights_only=False)
+
+
+def read(what: Any, **options: Any) -> Any:
+    """What is read from a file to which this was written."""
+    file = io.BytesIO()
+    torch.save(what, file)
+    file.seek(0)
+    return torch.load(file, **options)
+
+
+def kl_by_parameters(model: Any) -> tuple[float, int]:
+    """The exact KL of additive weights, by the names of the parameters, and their number."""
+    state, total, weights = dict(model.named_parameters()), [], 0
+    for name, parameter in state.items():
+        path, _, own = name.rpartition(".")
+        of_layer = f"{path}.log_sigma2" if own == "weight" else ""
+        variances = state.get(f"{name}_log_sigma2", state.get(of_layer))
+        if variances is not None:
+            mean, log_sigma2 = (p.detach().double() for p in (parameter, variances))
+            padded = getattr(model.get_submodule(path), "padding_idx", None)
+            if padded is not None:
+                rows = torch.arange(len(mean)) != padded
+                mean, log_sigma2 = mean[rows], log_sigma2[rows]
+            total += lk.kl_normal(mean.numpy(), log_sigma2.numpy()).flat
+            weights += parameter.numel()
+    return math.fsum(total), weights
 
 
 def twin(case: Case, layer: Any) -> Any:

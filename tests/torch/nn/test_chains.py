@@ -15,21 +15,25 @@ pytestmark = pytest.mark.filterwarnings("ignore:to_compact kept")
 
 
 class Model(torch.nn.Module):
-    """Two linear layers and two convolutions, with a forward of its own."""
+    """Two linear layers, and a convolutional network, with a forward of its own."""
 
     def __init__(self, run):
         super().__init__()
-        self.f1, self.f2 = torch.nn.Linear(5, 8), torch.nn.Linear(8, 6)
-        self.c1, self.c2 = torch.nn.Conv2d(1, 4, 3), torch.nn.Conv2d(4, 3, 3)
-        self.frames = torch.nn.Linear(72, 3)
+        self.a, self.b = torch.nn.Linear(5, 8), torch.nn.Linear(8, 6)
+        self.c1, self.c2 = torch.nn.Conv2d(1, 6, 3), torch.nn.Conv2d(6, 8, 3)
+        self.f1, self.f2 = torch.nn.Linear(72, 12), torch.nn.Linear(12, 4)
+        self.frames = torch.nn.Linear(108, 3)
+        self.act, self.pool, self.drop = torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Dropout()
         self.slope = torch.nn.Parameter(torch.tensor(0.1))
         self.bias = torch.nn.Parameter(torch.ones(8))
         self.register_buffer("average", torch.tensor(1.0))
         self.run = run
+        pairs = (self.a, self.b), (self.c1, self.c2), (self.c2, self.f1), (self.f1, self.f2)
         with torch.no_grad():
-            self.f1.weight[1] = self.c1.weight[1] = 0.0
-            self.f2.weight[:, 2] = self.c2.weight[:, 2] = 0.0
-            self.f1.bias[1] = 1.0  # The constant that a removed unit adds to the next bias.
+            for first, second in pairs:  # unit 1 is constant, and unit 2 is not read
+                first.weight[1] = 0.0
+                second.weight.view(len(second.weight), len(first.weight), -1)[:, 2] = 0.0
+            self.a.bias[1] = 1.0  # The constant that a removed unit adds to the next bias.
 
     def forward(self, x):
         return self.run(self, x)
@@ -41,37 +45,37 @@ def gelu(x):
 
 
 def in_units(self, x):
-    return self.f2(F.relu(self.f1(x))) / self.f2.in_features
+    return self.b(F.relu(self.a(x))) / self.b.in_features
 
 
 def in_a_shape(self, x):
-    return self.f2(F.relu(self.f1(x))) / self.f2.weight.shape[1]
+    return self.b(F.relu(self.a(x))) / self.b.weight.shape[1]
 
 
 def with_its_weights(self, x):
-    return self.f2(F.relu(self.f1(x))) + self.f1.weight.pow(2).sum()
+    return self.b(F.relu(self.a(x))) + self.a.weight.pow(2).sum()
 
 
 def with_its_bias(self, x):
-    return self.f2(F.relu(self.f1(x))) - self.f2.bias
+    return self.b(F.relu(self.a(x))) - self.b.bias
 
 
 def tied(self, x):
-    z = self.f2(F.relu(self.f1(x)))
-    return F.linear(F.relu(F.linear(z, self.f2.weight.t(), self.bias)), self.f1.weight.t())
+    z = self.b(F.relu(self.a(x)))
+    return F.linear(F.relu(F.linear(z, self.b.weight.t(), self.bias)), self.a.weight.t())
 
 
 def by_a_mean(self, x):
-    hidden = F.relu(self.f1(x))
-    return self.f2(hidden) / hidden.shape[0]
+    hidden = F.relu(self.a(x))
+    return self.b(hidden) / hidden.shape[0]
 
 
 def by_another_function(self, x):
-    return self.f2(gelu(self.f1(x)))
+    return self.b(gelu(self.a(x)))
 
 
 def by_a_parameter(self, x):
-    return self.f2(F.leaky_relu(self.f1(x), self.slope.item()))
+    return self.b(F.leaky_relu(self.a(x), self.slope.item()))
 
 
 def by_frames(self, x):
@@ -82,41 +86,111 @@ def by_frames(self, x):
 
 def changing_a_buffer(self, x):
     self.average.mul_(0.9).add_(0.1 * x.mean())
-    return self.f2(F.relu(self.f1(x))) * self.average
+    return self.b(F.relu(self.a(x))) * self.average
 
 
 def over_channels(self, x):
     return self.c2(F.max_pool3d(self.c1(x), (3, 1, 1), 1, (1, 0, 0)))
 
 
-LINEAR = (in_units, in_a_shape, with_its_weights, with_its_bias, tied)
-LINEAR += (by_another_function, by_a_parameter, changing_a_buffer)
+def functional(self, x):
+    x = F.relu(F.max_pool2d(self.c1(x), 2))
+    x = F.dropout(F.relu(self.c2(x)), training=self.training)
+    x = torch.flatten(x, 1)
+    return self.f2(torch.tanh(self.f1(x)))
+
+
+def methods(self, x):
+    x = F.gelu(F.adaptive_avg_pool2d(self.c1(x), 5), approximate="tanh")
+    x = self.c2(x).sigmoid()
+    x = x.view(x.size(0), -1)
+    return self.f2(F.leaky_relu(self.f1(x), 0.1))
+
+
+def modules(self, x):
+    y = self.pool(self.act(self.c1(x)))
+    y = F.avg_pool2d(self.act(self.c2(y)), 1)
+    y = y.reshape(y.shape[0], -1)
+    return self.f2(F.softplus(self.f1(self.drop(y)), beta=2.0))
+
+
+def returned(self, x):
+    hidden = F.relu(F.max_pool2d(self.c1(x), 2))
+    return self.f2(self.f1(self.c2(hidden).flatten(1)) + hidden.sum((1, 2, 3))[:, None])
+
+
+def shape_used(self, x):
+    hidden = F.max_pool2d(self.c1(x), 2)
+    return self.f2(self.f1(self.c2(hidden).flatten(1)) * hidden.shape[1])
+
+
+def fixed_size(self, x):
+    hidden = F.max_pool2d(self.c1(x), 2).view(-1, 6, 5, 5)
+    return self.f2(self.f1(self.c2(hidden).flatten(1)))
+
+
+def twice(self, x):
+    x = F.max_pool2d(self.c1(x), 2)
+    return self.f2(self.f1(torch.flatten(self.c2(x) + self.c2(x.neg()), 1)))
+
+
+def in_place(self, x):
+    x = F.max_pool2d(self.c1(x), 2)
+    x.add_(1.0)
+    return self.f2(self.f1(torch.flatten(self.c2(x), 1)))
+
+
+def of_a_condition(self, x):
+    x = F.max_pool2d(self.c1(x), 2)
+    if x.sum() > 0.0:
+        x = 2.0 * x
+    return self.f2(self.f1(torch.flatten(self.c2(x), 1)))
+
+
+def with_noise(self, x):
+    x = F.dropout(F.max_pool2d(self.c1(x), 2), 0.0)
+    return self.f2(self.f1(torch.flatten(self.c2(x), 1)))
+
+
+VECTORS = (in_units, in_a_shape, with_its_weights, with_its_bias, tied)
+VECTORS += (by_another_function, by_a_parameter, changing_a_buffer)
+DROPPED = (functional, methods, modules)
+KEPT = (returned, shape_used, fixed_size, twice, in_place, of_a_condition, with_noise)
 SHAPES = {
-    **dict.fromkeys(LINEAR, (3, 5)),
+    **dict.fromkeys(VECTORS, (3, 5)),
     by_a_mean: (5,),
     by_frames: (5, 2, 1, 5, 5),
     over_channels: (2, 1, 9, 9),
+    **dict.fromkeys(DROPPED + KEPT, (3, 1, 12, 12)),
 }
 
 
-@pytest.mark.parametrize(
-    ("run", "shape"), SHAPES.items(), ids=lambda each: getattr(each, "__name__", "")
-)
-def test_the_outputs_are_the_same(run, shape):
+@pytest.mark.filterwarnings("default:to_compact kept")
+@pytest.mark.parametrize("run", SHAPES, ids=lambda each: each.__name__)
+def test_the_outputs_are_the_same(run, recwarn):
     torch.manual_seed(0)
     # In float64 the loss of a small weight is seen too.
-    model, x = Model(run).double().eval(), torch.randn(shape, dtype=torch.float64)
+    model, x = Model(run).double().eval(), torch.randn(SHAPES[run], dtype=torch.float64)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     state = torch.get_rng_state()
-    networks = nn.to_compact(model), nn.to_sparse(model, max_density=1.0)
+    compact, sparse = nn.to_compact(model), nn.to_sparse(model, max_density=1.0)
     assert torch.equal(state, torch.get_rng_state())
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     expected = model(x)
-    for network in networks:
+    for network in (compact, sparse):
         torch.testing.assert_close(network(x), expected, rtol=1e-12, atol=1e-12)
-    loaded = nn.load_sparse(Model(run).double(), networks[0].state_dict())
+    loaded = nn.load_sparse(Model(run).double(), compact.state_dict())
     if run is not changing_a_buffer:
         torch.testing.assert_close(loaded.eval()(x), expected, rtol=1e-12, atol=1e-12)
+    if run in DROPPED:
+        layers = compact.c1, compact.c2, compact.f1
+        shapes = [tuple(each.weight.shape) for each in layers]
+        assert shapes == [(4, 1, 3, 3), (6, 4, 3, 3), (10, 54)]
+        torch.export.export(compact, (x,))
+    if run in KEPT:
+        told = "to_compact kept the dead units of "
+        assert any(told in str(w.message) and "module 'c1'" in str(w.message) for w in recwarn)
+        assert compact.c1.weight.shape[0] == 6
 
 
 class Shared(torch.nn.Module):
@@ -199,9 +273,9 @@ def test_parts_of_what_cannot_be_traced(hook):
 
 
 def test_a_module_that_cannot_be_copied_is_not_traced():
-    model = Model(lambda self, x: self.f2(F.relu(self.f1(x))))
-    model.f1.lock = threading.Lock()
-    assert len(nn.to_compact(model).f1.weight) == 8
+    model = Model(lambda self, x: self.b(F.relu(self.a(x))))
+    model.a.lock = threading.Lock()
+    assert len(nn.to_compact(model).a.weight) == 8
 
 
 def test_an_embedding_is_not_warned_of(recwarn):
@@ -212,9 +286,10 @@ def test_an_embedding_is_not_warned_of(recwarn):
 
 def test_an_output_is_not_warned_of():
     def heads(self, x):
-        return self.f2(self.f1(x).softmax(1)).softmax(1)
+        return self.b(self.a(x).softmax(1)).softmax(1)
 
     model = Model(heads)
-    model.f2.weight.data[0] = 0.0
-    with pytest.warns(UserWarning, match="dead units of module 'f1', module 'c1': it removes"):
+    model.b.weight.data[0] = 0.0
+    with pytest.warns(UserWarning, match="dead units of module 'a', module 'c1'") as told:
         nn.to_compact(model)
+    assert "module 'b'" not in str(told[0].message)

@@ -1,7 +1,5 @@
 """The KL of whole models: what counts, how often, in which transforms, and at what cost."""
 
-import copy
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -13,68 +11,28 @@ torch = pytest.importorskip("torch")
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
+    CASES,
+    LAYERS,
+    POSTERIORS,
     compiled,
+    copies,
     every_backend,
     finite,
     kl_of,
+    made,
+    options_of,
     tied,
-)
-
-OPTIONS = (
-    {},
-    {"posterior": "multiplicative", "initial": -1.0},
-    {"posterior": "multiplicative", "sharing": "output", "initial": 0.5},
-    {"posterior": "multiplicative", "sharing": "input", "initial": 0.5},
-    {"posterior": "multiplicative", "sharing": "layer", "initial": -2.0},
-    {"posterior": "multiplicative", "max_log_alpha": 0.0, "initial": 1.0},
 )
 
 
 def every_layer(dtype=torch.float64):
-    """A model that holds every layer under every option, with parameters that differ."""
-    torch.manual_seed(0)
-    made = []
-    for options in OPTIONS:
-        made += [
-            nn.VariationalLinear(3, 4, dtype=dtype, **options),
-            nn.VariationalConv1d(4, 6, 3, groups=2, dtype=dtype, **options),
-            nn.VariationalConv2d(2, 3, (2, 1), dtype=dtype, **options),
-            nn.VariationalConv3d(1, 2, 2, dtype=dtype, **options),
-            nn.VariationalEmbedding(5, 2, dtype=dtype, **options),
-        ]
-    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ModuleList(made))
-    with torch.no_grad():
-        for layer in made:
-            layer._log_variance.add_(torch.randn(layer._log_variance.shape, dtype=dtype))
-    return model
-
-
-def scales(**options):
-    """A layer with noise of type A: 3 scales, and 12 weights."""
-    options = {"sharing": "input", "initial": -1.0, **options}
-    return nn.VariationalLinear(3, 4, posterior="multiplicative", noise="correlated", **options)
-
-
-def by_numpy(model):
-    """The KL, weight by weight."""
-    return sum(
-        np.sum(lk.kl(layer.log_alpha_of_weights().detach().numpy()))
-        for layer in model.modules()
-        if isinstance(layer, nn.VariationalLayer)
-    )
+    """A model that holds every layer with each of its posteriors."""
+    made_ = [made(CASES[case], dtype=dtype, **options_of(name)) for case, name in LAYERS]
+    made_.append(made(CASES["linear"], dtype=dtype, max_log_alpha=-1.0, **POSTERIORS["weight"]))
+    return torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ModuleList(made_))
 
 
 class TestValue:
-    def test_of_every_layer(self):
-        model = every_layer()
-        assert nn.kl(model).item() == pytest.approx(by_numpy(model), rel=1e-13)
-        assert nn.neg_kl(model) == -nn.kl(model)
-        parts = nn.named_kl(model)
-        assert list(parts) == [f"1.{i}" for i in range(5 * len(OPTIONS))]
-        for name, value in parts.items():
-            assert value == model.get_submodule(name).kl() > 0.0
-        assert sum(parts.values()).item() == pytest.approx(nn.kl(model).item(), rel=1e-13)
-
     def test_types_and_devices(self):
         model = torch.nn.Sequential(
             nn.VariationalLinear(3, 2), nn.VariationalLinear(3, 2, dtype=torch.float64)
@@ -99,16 +57,11 @@ class TestValue:
 
 
 class TestOnce:
-    def test_a_module_that_is_used_again(self):
-        layer = nn.VariationalLinear(2, 2)
-        model = torch.nn.Sequential(layer, torch.nn.Tanh(), layer, torch.nn.Sequential(layer))
-        assert nn.kl(model) == layer.kl()
-        assert list(nn.named_kl(model)) == ["0"]
-
     @pytest.mark.parametrize("options", [{}, {"posterior": "multiplicative", "sharing": "layer"}])
     def test_tied_parameters(self, options):
         first, second = (nn.VariationalLinear(2, 2, **options) for _ in range(2))
         model = torch.nn.Sequential(first, second)
+        assert nn.kl(torch.nn.Sequential(first, torch.nn.Sequential(first))) == first.kl()
         apart = nn.kl(model)
         second.weight = first.weight
         # The variances are apart, so these are the weights of two distributions.
@@ -193,46 +146,20 @@ class TestCalls:
 class TestGradient:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
     def test_as_layer_by_layer(self, dtype):
+        """Values and gradients."""
         model = every_layer(dtype)
-        parameters = [p for p in model[1].parameters() if p.requires_grad]
-        parts = [layer.weight for layer in model[1]] + [layer._log_variance for layer in model[1]]
-        alone = sum(layer.kl() for layer in model[1])
-        expected = torch.autograd.grad(alone, parts, allow_unused=True)
-        found = torch.autograd.grad(nn.kl(model), parts, allow_unused=True)
+        parts = nn.named_kl(model)
+        assert list(parts) == [f"1.{i}" for i in range(len(model[1]))]
+        assert all(value == model.get_submodule(name).kl() for name, value in parts.items())
+        alone = sum(parts.values())
+        torch.testing.assert_close(nn.kl(model), alone)
+        assert nn.neg_kl(model) == -nn.kl(model)
+        parameters = list(model[1].parameters())
+        expected = torch.autograd.grad(alone, parameters, allow_unused=True)
+        found = torch.autograd.grad(nn.kl(model), parameters, allow_unused=True)
         for a, b in zip(found, expected, strict=True):
             assert (a is None) == (b is None)
             assert a is None or torch.equal(a, b)
-        assert len(parameters) > len(parts)
-
-    @pytest.mark.parametrize("sharing", ["output", "input", "layer"])
-    def test_of_a_shared_alpha(self, sharing):
-        """As often as it has weights."""
-        options = {**SHARED, "sharing": sharing, "dtype": torch.float64}
-        layer = nn.VariationalLinear(20, 30, **options)
-        nn.kl(layer).backward()
-        each = {"output": 20, "input": 30, "layer": 600}[sharing]
-        expected = np.full(600 // each, -each * lk.neg_kl_grad(-1.0))
-        np.testing.assert_allclose(layer.log_alpha.grad.numpy().ravel(), expected, rtol=1e-14)
-
-    def test_at_zero_means_and_no_variance(self):
-        layer = nn.VariationalLinear(2, 2)
-        layer.weight.data[0] = 0.0
-        layer.log_sigma2.data[1] = 200.0
-        nn.kl(layer).backward()
-        assert finite(layer.weight.grad, layer.log_sigma2.grad)
-        assert (layer.weight.grad[0] == 0.0).all()
-
-    def test_gradcheck(self):
-        model = small()
-        values = tuple(p for name, p in model.named_parameters() if "bias" not in name)
-
-        def of(*given):
-            # They are perturbed in place, so the model sees them.
-            return nn.neg_kl(model)
-
-        assert len(values) == 6
-        assert torch.autograd.gradcheck(of, values, fast_mode=True)
-        assert torch.autograd.gradgradcheck(of, (*values[:2], values[3]), fast_mode=True)
 
     def test_a_frozen_layer(self):
         model = torch.nn.Sequential(nn.VariationalLinear(2, 2), nn.VariationalLinear(2, 2))
@@ -270,28 +197,12 @@ def small(dtype=torch.float64):
     )
 
 
-def functional(model):
-    """The KL as a function of the parameters, and these."""
-    parameters = {name: p.detach().clone() for name, p in model.named_parameters()}
-    return partial(kl_of, model), parameters
-
-
 class TestTransforms:
-    def test_functional_call_and_grad(self):
-        model = small()
-        of, parameters = functional(model)
-        assert of(parameters) == nn.kl(model)
-        found = torch.func.grad(of)(parameters)
-        nn.kl(model).backward()
-        for name, p in model.named_parameters():
-            expected = torch.zeros_like(p) if p.grad is None else p.grad
-            torch.testing.assert_close(found[name], expected)
-
     def test_an_ensemble(self):
         models = [small() for _ in range(3)]
         for k, model in enumerate(models):
             model[0].log_sigma2.data += k
-        of, _ = functional(models[0])
+        of = partial(kl_of, models[0])
         stacked = {k: v.detach() for k, v in torch.func.stack_module_state(models)[0].items()}
         found = torch.vmap(of)(stacked)
         torch.testing.assert_close(found, torch.stack([nn.kl(m) for m in models]))
@@ -300,7 +211,8 @@ class TestTransforms:
         torch.testing.assert_close(gradients["0.log_sigma2"][2], models[2][0].log_sigma2.grad)
 
     def test_forward_mode(self):
-        of, parameters = functional(small())
+        model = small()
+        of, parameters = partial(kl_of, model), dict(model.named_parameters())
         tangents = {name: torch.ones_like(p) for name, p in parameters.items()}
         _, slope = torch.func.jvp(of, (parameters,), (tangents,))
         gradient = torch.func.grad(of)(parameters)
@@ -387,10 +299,10 @@ class TestSampling:
     def test_is_not_of_a_copy(self, layer):
         x = torch.ones(1, 3)
         with nn.sampling(layer.eval()):
-            copies = copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))
-            for each in copies:
+            made = [*copies(layer)]
+            for each in made:
                 assert torch.equal(each(x), each(x))
-        for each in copies:
+        for each in made:
             with nn.sampling(each):
                 assert not torch.equal(each(x), each(x))
 
@@ -416,12 +328,6 @@ class TestSampling:
             assert torch.equal(model(x), mean)
 
 
-def test_of_what_is_there():
-    assert nn.kl(scales(), of="scales") == nn.kl(scales())
-    layer = nn.VariationalLinear(1, 1)
-    assert nn.kl(layer, of="weights") == nn.kl(layer)
-
-
 @pytest.mark.parametrize("posterior", ["additive", "multiplicative", "scaled"])
 def test_parameter_groups(posterior):
     layer = nn.VariationalLinear(3, 2, posterior=posterior)
@@ -437,5 +343,3 @@ def test_parameter_groups(posterior):
     assert {id(p) for p in others["params"]} == {id(getattr(layer, name)) for name in own}
     assert len(decayed["params"]) == (5 if posterior == "scaled" else 4)
     assert (decayed["weight_decay"], others["weight_decay"], others["lr"]) == (0.1, 0.0, 2.0)
-    with pytest.raises(TypeError, match=r"^weight_decay must be one real number"):
-        nn.parameter_groups(model, None)

@@ -1,8 +1,6 @@
 """The penalties of a layer: the exact one, the methods of the papers, and fits."""
 
-import copy
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -12,12 +10,12 @@ torch = pytest.importorskip("torch")
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _penalty  # noqa: E402
-from tests.torch.nn.cases import compiled, filled, finite  # noqa: E402
+from tests.torch.nn.cases import filled, finite  # noqa: E402
 
 CLOSED = ("kingma", "molchanov", "lower_bound")
-NUMERICAL = ("series", "kummer", "quadrature")
 FITS = {"a sigmoid": lk.fit_sigmoid(2), "a polynomial": lk.fit_polynomial(3)}
-NAMES = ("exact", *CLOSED, *NUMERICAL, *FITS)
+METHODS = [name for name, method in lk.methods.METHODS.items() if method.gradient]
+NAMES = ("exact", *METHODS, *FITS)
 
 
 def penalty(name):
@@ -42,11 +40,6 @@ def spread_over(low, high, dtype=torch.float64, **options):
     return layer
 
 
-def test_every_method_with_a_gradient_is_tried():
-    with_gradient = {name for name, m in lk.methods.METHODS.items() if m.gradient}
-    assert with_gradient == {*CLOSED, *NUMERICAL}
-
-
 @pytest.mark.parametrize("name", NAMES)
 class TestAsByNumpy:
     @pytest.mark.parametrize(
@@ -60,6 +53,14 @@ class TestAsByNumpy:
         found.backward()
         assert found.item() == pytest.approx(np.sum(value), rel=of_value)
         np.testing.assert_allclose(layer.log_alpha.grad.numpy(), slope, rtol=of_slope)
+        # A shared alpha counts once for each weight.
+        options = {"posterior": "multiplicative", "sharing": "output", "dtype": dtype}
+        shared = nn.VariationalLinear(3, 200, penalty=penalty(name), **options)
+        filled(shared, log_alpha=layer.log_alpha.detach().reshape(200, 1))
+        shared.neg_kl().backward()
+        assert shared.neg_kl().item() == pytest.approx(3 * np.sum(value), rel=of_value)
+        found = shared.log_alpha.grad.numpy().reshape(slope.shape)
+        np.testing.assert_allclose(found, 3 * slope, rtol=of_slope)
 
     def test_from_means_and_variances(self, name):
         torch.manual_seed(0)
@@ -92,15 +93,6 @@ class TestAsByNumpy:
         assert not torch.isnan(layer.log_alpha.grad).any()
         assert not torch.isnan(layer.neg_kl())
 
-    def test_shared_alphas_count(self, name):
-        options = {"penalty": penalty(name), "posterior": "multiplicative", "initial": -1.0}
-        layer = nn.VariationalLinear(3, 4, dtype=torch.float64, sharing="output", **options)
-        value, slope = expected(name, np.full(4, -1.0))
-        found = layer.neg_kl()
-        found.backward()
-        assert found.item() == pytest.approx(3 * np.sum(value), rel=1e-14)
-        np.testing.assert_allclose(layer.log_alpha.grad.numpy().ravel(), 3 * slope, rtol=1e-14)
-
     def test_in_an_ensemble(self, name):
         layer = spread_over(-5.0, 1.0, penalty=penalty(name))
 
@@ -112,12 +104,6 @@ class TestAsByNumpy:
         for x, slope in zip(stacked, found, strict=True):
             np.testing.assert_allclose(slope, expected(name, x.numpy())[1], rtol=1e-14)
 
-    def test_copies(self, name):
-        layer = spread_over(-5.0, 1.0, penalty=penalty(name))
-        for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-            assert other.penalty == layer.penalty
-            assert other.neg_kl() == layer.neg_kl()
-
 
 @pytest.mark.parametrize("name", [*CLOSED, *FITS])
 def test_gradcheck(name):
@@ -125,13 +111,6 @@ def test_gradcheck(name):
     values = layer.weight, layer.log_sigma2
     for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
         assert check(lambda *_: layer.neg_kl(), values, fast_mode=True)
-
-
-@pytest.mark.parametrize("name", ["molchanov", "kingma"])
-def test_compiled(name):
-    layer = nn.VariationalLinear(4, 3, penalty=name)
-    found = compiled(layer.neg_kl, "inductor")()
-    torch.testing.assert_close(found, layer.neg_kl(), rtol=1e-6, atol=0.0)
 
 
 def test_layers_of_several_penalties():

@@ -102,12 +102,9 @@ class TestWhatIsFound:
 
     @pytest.mark.parametrize("batch_size", [42, 20, 6])
     def test_normal_with_its_own_variance(self, batch_size):
-        class Heads(torch.nn.Module):
-            def forward(self, outputs):
-                return outputs[:, :2], 0.1 * outputs[:, 2:]
-
         inner = Recorded(network(dtype=torch.float64))
-        model, x = torch.nn.Sequential(inner, Heads()), examples(dtype=torch.float64)
+        heads = Calls(lambda outputs: (outputs[:, :2], 0.1 * outputs[:, 2:]))
+        model, x = torch.nn.Sequential(inner, heads), examples(dtype=torch.float64)
         options = {"likelihood": "normal", "generator": generator()}
         found = nn.predict(model, x, 7, batch_size=batch_size, **options)
         outputs = torch.cat(inner.outputs).reshape(7, 6, 3).numpy()
@@ -122,20 +119,15 @@ class TestWhatIsFound:
 
     def test_classes_in_the_last_dimension(self):
         """As of language models, beside the same model with the classes in dimension 1."""
-        last = network(outputs=4)
-        last.append(torch.nn.Unflatten(1, (2, 2)))
-
-        class Moved(torch.nn.Module):
-            def forward(self, x):
-                return x.movedim(-1, 1)
-
+        last = torch.nn.Sequential(network(outputs=6), torch.nn.Unflatten(1, (2, 3)))
         found = nn.predict(last, examples(), 9, class_dim=-1, generator=generator())
-        second = torch.nn.Sequential(last, Moved())
+        second = torch.nn.Sequential(last, Calls(lambda x: x.movedim(-1, 1)))
         expected = nn.predict(second, examples(), 9, generator=generator())
         torch.testing.assert_close(found.mean, expected.mean.movedim(1, -1), rtol=0.0, atol=0.0)
         torch.testing.assert_close(found.variance, expected.variance.movedim(1, -1))
         torch.testing.assert_close(found.entropy, expected.entropy, rtol=0.0, atol=0.0)
         torch.testing.assert_close(found.mean.sum(-1), torch.ones(6, 2))
+        assert found.entropy.shape == found.mutual_information.shape == (6, 2)
 
     @pytest.mark.parametrize("log_sigma2", [-1e3, 1e3])
     def test_noise_of_the_data_beyond_the_range_of_its_variance(self, log_sigma2):
@@ -145,30 +137,6 @@ class TestWhatIsFound:
         np.testing.assert_allclose(found.mutual_information, information, rtol=1e-5)
         entropy = 0.5 * (math.log(2 * math.pi * math.e) + np.logaddexp(log_variance, log_sigma2))
         np.testing.assert_allclose(found.entropy, entropy, rtol=1e-5)
-
-    def test_equal_samples_without_noise_of_the_data(self):
-        model = torch.nn.Sequential(torch.nn.Dropout(0.0), torch.nn.Linear(4, 2))
-        found = nn.predict(model, examples(), 3, likelihood="normal", log_sigma2=-math.inf)
-        assert (found.mutual_information == 0.0).all()
-        assert (found.entropy == -math.inf).all()
-
-    def test_two_classes_are_one_of_bernoulli(self):
-        """Logits 0 and z of two classes against the logit z of one."""
-        one = network(outputs=1)
-        both = torch.nn.Sequential(one, Calls(lambda z: torch.cat([torch.zeros_like(z), z], 1)))
-        two = nn.predict(both, examples(), 20, generator=generator())
-        single = nn.predict(one, examples(), 20, likelihood="bernoulli", generator=generator())
-        torch.testing.assert_close(two.mean[:, 1:], single.mean)
-        torch.testing.assert_close(two.entropy[:, None], single.entropy)
-        torch.testing.assert_close(two.mutual_information[:, None], single.mutual_information)
-
-    def test_classes_are_the_second_dimension(self):
-        """Of an image of 2 x 3 pixels, each pixel is classified."""
-        model = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.Conv2d(2, 4, 1))
-        found = nn.predict(model, torch.randn(5, 2, 2, 3), 3)
-        assert found.mean.shape == found.variance.shape == (5, 4, 2, 3)
-        assert found.entropy.shape == found.mutual_information.shape == (5, 2, 3)
-        torch.testing.assert_close(found.mean.sum(1), torch.ones(5, 2, 3))
 
     def test_information_that_float32_would_lose(self):
         """Of two equal classes with logits +-d: to first order in d^2, d^2/2 for a fair coin."""
@@ -181,14 +149,22 @@ class TestWhatIsFound:
         assert found.mutual_information.dtype == torch.float32
 
     def test_never_negative_and_at_most_the_entropy(self):
-        for seed in range(5):
-            found = nn.predict(network(), examples(50), 3, generator=generator(seed))
+        certain = nn.VariationalLinear(4, 3, initial=-200.0)
+        for seed, model in enumerate([*[network()] * 5, certain]):
+            found = nn.predict(model, examples(50), 3, generator=generator(seed))
             assert (found.mutual_information >= 0.0).all()
             assert (found.mutual_information <= found.entropy).all()
+        # Of equal samples, up to rounding in float64.
+        torch.testing.assert_close(found.mean, certain.eval()(examples(50)).softmax(1))
+        assert found.mutual_information.max() < 1e-15
+        assert found.variance.max() < 1e-31
 
     def test_certain_and_impossible_classes(self):
         """Logits of -inf and of 1e30 have entropy 0; those of NaN spoil their own example alone."""
         x = torch.tensor([[-math.inf, 0.0, 1.0], [1e30, 0.0, 1.0], [math.nan, 0.0, 1.0]])
+        equal = nn.predict(torch.nn.Dropout(0.0), x, 3, likelihood="normal", log_sigma2=-math.inf)
+        assert (equal.mutual_information[1] == 0.0).all()
+        assert (equal.entropy[1] == -math.inf).all()
         found = nn.predict(torch.nn.Dropout(0.0), x, 2)
         p = math.exp(1.0) / (1.0 + math.exp(1.0))
         assert found.entropy[0].item() == pytest.approx(stats.bernoulli(p).entropy(), rel=1e-6)
@@ -244,78 +220,33 @@ class TestAgainstTheBlog:
         assert (off < WITHIN).all()
         assert ((found.variance / variance - 1.0).abs() < WITHIN * math.sqrt(2 / n)).all()
 
-    def test_a_delta_posterior_is_a_network_without_noise(self):
-        layer = nn.VariationalLinear(4, 3, initial=-200.0)
-        found = nn.predict(layer, examples(), 5)
-        torch.testing.assert_close(found.mean, layer.eval()(examples()).softmax(1))
-        # Of equal samples, up to rounding in float64.
-        assert found.mutual_information.max() < 1e-15
-        assert found.variance.max() < 1e-31
-
 
 class TestDeltaPosterior:
-    """A delta posterior: the bound is the risk with an L2 term, and its maximum that of MAP."""
+    def test_value_and_gradient_are_those_of_the_risk(self):
+        """A delta posterior: the bound is the risk with an L2 term, and its maximum that of MAP.
 
-    lam, n = 0.7, 40
-
-    @pytest.fixture
-    def problem(self):
-        x = examples(self.n, torch.float64)
+        The prior is N(0, 1/lambda), and the bias is a delta. The constant K/2 log(2 pi/lambda), and
+        the entropy of q, depend on no mean.
+        """
+        lam, x = 0.7, examples(40, torch.float64)
         target = (x[:, 0] > x[:, 1]).long() + (x[:, 2] > 1.0).long()
         layer = nn.VariationalLinear(4, 3, initial=-40.0, dtype=torch.float64)
-        return layer, x, target
-
-    def negative_bound(self, layer, x, target):
-        """-E log p(y|x,w) + KL(q || N(0, 1/lambda)), with the bias as a delta."""
+        means = layer.weight, layer.bias
         elbo = nn.ELBO(layer, nn.categorical_log_likelihood, len(x), kl_weight=0.0)
-        prior = torch.distributions.Normal(0.0, self.lam**-0.5)
+        prior = torch.distributions.Normal(0.0, lam**-0.5)
         q = torch.distributions.Normal(layer.weight, (0.5 * layer.log_sigma2).exp())
         divergence = torch.distributions.kl_divergence(q, prior).sum()
         divergence = divergence - prior.log_prob(layer.bias).sum()
-        return -elbo(x, target).expected_log_likelihood + divergence
-
-    def risk(self, layer, x, target):
-        output = torch.nn.functional.linear(x, layer.weight, layer.bias)
+        bound = -elbo(x, target).expected_log_likelihood + divergence
+        output = torch.nn.functional.linear(x, *means)
         error = torch.nn.functional.cross_entropy(output, target, reduction="sum")
-        squares = layer.weight.square().sum() + layer.bias.square().sum()
-        return error + 0.5 * self.lam * squares
-
-    def test_value_and_gradient_are_those_of_the_risk(self, problem):
-        """The constant K/2 log(2 pi/lambda), and the entropy of q, depend on no mean."""
-        means = problem[0].weight, problem[0].bias
-        bound, risk = self.negative_bound(*problem), self.risk(*problem)
+        risk = error + 0.5 * lam * sum(mean.square().sum() for mean in means)
         entropy = 0.5 * means[0].numel() * (math.log(2 * math.pi * math.e) - 40.0)
         k = sum(mean.numel() for mean in means)
-        constant = 0.5 * k * math.log(2 * math.pi / self.lam) - entropy
+        constant = 0.5 * k * math.log(2 * math.pi / lam) - entropy
         assert bound.item() == pytest.approx(risk.item() + constant, rel=1e-7)
         slopes = [torch.autograd.grad(value, means) for value in (bound, risk)]
         torch.testing.assert_close(*slopes, rtol=1e-6, atol=1e-6)
-
-    def test_the_optimum_is_that_of_scikit_learn(self, problem):
-        """Its LogisticRegression has the risk with C = 1/lambda, and no term for the bias."""
-        linear_model = pytest.importorskip("sklearn.linear_model")
-        layer, x, target = problem
-        filled(layer, bias=0.0)
-        options = {
-            "tolerance_grad": 1e-10,
-            "tolerance_change": 0.0,
-            "line_search_fn": "strong_wolfe",
-        }
-        optimizer = torch.optim.LBFGS([layer.weight], max_iter=500, **options)
-
-        def closure():
-            optimizer.zero_grad()
-            # One sample of the noise, so that the line search sees a function.
-            torch.manual_seed(0)
-            loss = self.negative_bound(layer, x, target)
-            loss.backward()
-            return loss
-
-        optimizer.step(closure)
-        peer = linear_model.LogisticRegression(
-            C=1 / self.lam, fit_intercept=False, tol=1e-10, max_iter=1000
-        ).fit(x.numpy(), target.numpy())
-        np.testing.assert_allclose(layer.weight.detach(), peer.coef_, rtol=1e-5)
 
 
 class WithFunctional(torch.nn.Module):
@@ -372,11 +303,9 @@ class TestNoise:
     )
     def test_of_a_rate_of_another_module(self, call, make):
         x = torch.randn(2, 5, 4, generator=generator(3))
-        noisy, certain = (Calls(call, make(dropout=rate, batch_first=True)) for rate in (0.5, 0.0))
-        found = nn.predict(noisy.eval(), x, 10, likelihood="normal")
+        noisy = Calls(call, make(dropout=0.5, batch_first=True)).eval()
+        found = nn.predict(noisy, x, 10, likelihood="normal")
         assert (found.variance > 0.0).all()
-        with pytest.raises(ValueError, match="in which no layer draws noise"):
-            nn.predict(certain, x, 10, likelihood="normal")
 
     def test_of_a_module_that_is_named(self):
         model = WithFunctional().eval()
@@ -396,14 +325,6 @@ class TestNoise:
         assert model.modes == [[False, False, False, False, True, False]]
         assert int(norm.num_batches_tracked) == 0
         assert all(module.training for module in model.modules())
-
-    def test_each_module_has_its_own_mode_again(self):
-        model = network(torch.nn.BatchNorm1d(4), nn.GaussianDropoutA(0.1)).train()
-        model[0].eval()
-        model[4].eval()
-        modes = [module.training for module in model.modules()]
-        nn.predict(model, examples(), 3)
-        assert [module.training for module in model.modules()] == modes
 
     def test_after_an_error(self):
         passed = []
@@ -477,38 +398,42 @@ class TestGenerator:
         assert not torch.equal(means[0], means[2])
 
 
+PER_EXAMPLE = partial(nn.VariationalLinear, 4, 3, estimator="per_example")
+PER_BATCH = partial(nn.VariationalLinear, 4, 3, estimator="per_batch", initial=0.0)
+
+
 class TestPasses:
     @pytest.mark.parametrize(
-        ("batch_size", "rows"),
-        [(60, [60]), (59, [30] * 2), (6, [6] * 10), (4, [4] * 15), (20, [18, 18, 12, 12])],
+        ("make", "n", "samples", "constants", "batch_size", "rows"),
+        [
+            (network, 6, 10, {}, 60, [60]),
+            (network, 6, 10, {}, 59, [30] * 2),
+            (network, 6, 10, {}, 6, [6] * 10),
+            (network, 6, 10, {}, 4, [4] * 15),
+            (network, 6, 10, {}, 20, [18, 18, 12, 12]),
+            # By default, a pass of few examples without noise, and then as many as keep the bound
+            # on the elements of the largest output, which has 5 in a row.
+            (network, 40, 2, {"LEAST": 1, "ELEMENTS": 50}, None, [16, *[10] * 8]),
+            (network, 3, 2, {"LEAST": 1, "ELEMENTS": 1}, None, [3, *[1] * 6]),
+            # A pass has a few rows if memory allows.
+            (network, 40, 2, {"ELEMENTS": 1}, None, [16, *[16] * 4, *[8] * 2]),
+            (network, 40, 2, {"ELEMENTS": 1, "MOST_ELEMENTS": 20}, None, [16, *[4] * 20]),
+            # Weights for each example count.
+            (PER_EXAMPLE, 2, 20, {"LEAST": 1, "ELEMENTS": 120}, None, [2, *[10] * 4]),
+            # The rows of a pass share the weights, so that they would be one sample.
+            (PER_BATCH, 5, 8, {}, 1000, [5] * 8),
+            (network, 0, 5, {}, None, [0] * 6),
+        ],
     )
-    def test_at_most_so_many_rows(self, batch_size, rows):
-        model = Recorded(network())
-        nn.predict(model, examples(), 10, batch_size=batch_size)
+    def test_have_so_many_rows(self, make, n, samples, constants, batch_size, rows, monkeypatch):
+        for name, value in constants.items():
+            monkeypatch.setattr(_predict, name, value)
+        model = Recorded(make())
+        found = nn.predict(model, examples(n), samples, batch_size=batch_size)
         assert model.rows == rows
-
-    def test_by_default_the_largest_output_decides(self, monkeypatch):
-        """A pass of few examples without noise, and then as many as keep the bound."""
-        model = Recorded(network())
-        monkeypatch.setattr(_predict, "LEAST", 1)
-        monkeypatch.setattr(_predict, "ELEMENTS", 50)  # of 5 in a row
-        nn.predict(model, examples(40), 2)
-        assert model.rows == [16, *[10] * 8]
-        assert model.modes[0] == [False] * 5
-        model.rows.clear()
-        monkeypatch.setattr(_predict, "ELEMENTS", 1)
-        nn.predict(model, examples(3), 2)
-        assert model.rows == [3, *[1] * 6]
-
-    def test_a_pass_has_a_few_rows_if_memory_allows(self, monkeypatch):
-        model = Recorded(network())
-        monkeypatch.setattr(_predict, "ELEMENTS", 1)
-        nn.predict(model, examples(40), 2)
-        assert max(model.rows[1:]) == 16
-        monkeypatch.setattr(_predict, "MOST_ELEMENTS", 20)  # of 5 in a row
-        model.rows.clear()
-        nn.predict(model, examples(40), 2)
-        assert max(model.rows[1:]) == 4
+        assert found.mean.shape == (n, 3)
+        assert batch_size or not any(model.modes[0])
+        assert n == 0 or (found.mutual_information > 0.0).any()
 
     def test_the_pass_before_draws_nothing(self):
         means = []
@@ -516,14 +441,6 @@ class TestPasses:
             torch.manual_seed(3)
             means.append(nn.predict(network(), examples(), 4, batch_size=batch_size).mean)
         assert torch.equal(*means)
-
-    def test_weights_for_each_example_count(self, monkeypatch):
-        monkeypatch.setattr(_predict, "LEAST", 1)
-        monkeypatch.setattr(_predict, "ELEMENTS", 120)
-        options = {"estimator": "per_example", "initial": 0.0}
-        model = Recorded(nn.VariationalLinear(4, 3, **options))
-        nn.predict(model, examples(2), 20)
-        assert max(model.rows) == 10
 
     @pytest.mark.parametrize("device", ["accelerator", "cpu"])
     def test_half_as_many_where_memory_runs_out(self, device):
@@ -548,13 +465,6 @@ class TestPasses:
             nn.predict(model, examples(), 6, batch_size=1)
         assert all(module.training for module in model.modules())
 
-    def test_samples_of_whole_weights_take_a_pass_each(self):
-        """The rows of a pass share the weights, so that they would be one sample."""
-        model = Recorded(nn.VariationalLinear(4, 3, estimator="per_batch", initial=0.0))
-        found = nn.predict(model, examples(1).expand(5, 4), 8, batch_size=1000)
-        assert model.rows == [5] * 8
-        assert (found.mutual_information > 0.01).all()
-
     def test_unbatched(self):
         """Of any input, as it is: a sequence whose examples are the second dimension."""
         held = torch.nn.Dropout(0.5), torch.nn.RNN(4, 3)
@@ -563,16 +473,9 @@ class TestPasses:
         found = nn.predict(model, x, 5, batched=False)
         assert found.mean.shape == (2, 3)
         assert (found.mutual_information > 0.0).all()
-
-    def test_a_scalar_output(self):
         model = torch.nn.Sequential(torch.nn.Dropout(0.5), Calls(torch.sum))
         found = nn.predict(model, torch.ones(100), 5, likelihood="normal", batched=False)
         assert found.mean.shape == found.entropy.shape == ()
-
-    def test_no_examples(self):
-        found = nn.predict(network(), examples()[:0], 5)
-        assert found.mean.shape == (0, 3)
-        assert found.entropy.shape == (0,)
 
 
 class TestTypes:
@@ -596,9 +499,6 @@ class TestTypes:
         assert model.outputs[-1].dtype == dtype
         assert found.mean.dtype == torch.float32
         assert (found.mutual_information > 0.0).all()
-
-    def test_double(self):
-        assert nn.predict(network().double(), examples().double(), 3).mean.dtype == torch.float64
 
     @pytest.mark.parametrize("backend", ["eager", pytest.param("inductor", marks=pytest.mark.slow)])
     def test_compiled(self, backend):
@@ -672,8 +572,3 @@ class TestInputs:
             expected = model.eval()(x).softmax(1)
             torch.testing.assert_close(found.mean, expected, rtol=1e-5, atol=1e-6)
         assert "predictions" in shown.getvalue()
-
-    def test_moments_have_no_samples(self):
-        model = torch.nn.Sequential(nn.VariationalLinear(3, 2), torch.nn.Dropout(0.5))
-        with pytest.raises(TypeError, match="returned Moments, which have no samples"):
-            nn.predict(nn.VBP(model), torch.ones(2, 3))

@@ -1,7 +1,5 @@
 """Gaussian weights of any module: when they are drawn, and what is computed with them."""
 
-import copy
-import io
 import math
 import pickle
 import warnings
@@ -15,8 +13,13 @@ torch = pytest.importorskip("torch")
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _noise  # noqa: E402
-
-from .cases import every_backend  # noqa: E402
+from tests.torch.nn.cases import (  # noqa: E402
+    copies,
+    every_backend,
+    generator,
+    kl_by_parameters,
+    seeded,
+)
 
 
 class Loop(torch.nn.Module):
@@ -164,32 +167,21 @@ class TestCalls:
         assert len(drawn) == 2 * len(names)
 
     def test_the_kl(self, name):
-        _, model, _, _ = made(name)
+        plain, model, _, _ = made(name)
         model = model.double()
-        expected = 0.0
-        for each, parameter in model.named_parameters():
-            variances = "log_sigma2" if each.endswith(".weight") else f"{each}_log_sigma2"
-            path = each.removesuffix("weight") if variances == "log_sigma2" else ""
-            found = dict(model.named_parameters()).get(path + variances)
-            if found is None and f"{each}_log_sigma2" in dict(model.named_parameters()):
-                found = model.get_parameter(f"{each}_log_sigma2")
-            if found is not None:
-                mean, log_sigma2 = (p.detach().numpy() for p in (parameter, found))
-                expected += math.fsum(lk.kl_normal(mean, log_sigma2).flat)
-        assert float(nn.kl(model).detach()) == pytest.approx(expected, rel=1e-13)
+        expected, count = kl_by_parameters(model)
+        assert nn.kl(model).item() == pytest.approx(expected, rel=1e-13)
         by_name = sum(value.item() for value in nn.named_kl(model).values())
         assert by_name == pytest.approx(expected, rel=1e-13)
         nn.kl(model).backward()
         assert all(model.get_parameter(n).grad.abs().max() > 0 for n in weights(model))
-
-    def test_counts(self, name):
-        plain, model, _, _ = made(name)
-        found = nn.conversion(model)
-        every = sum(found.variational.values()) + sum(n for n, _ in found.left.values())
+        of_model = nn.conversion(model)
+        every = sum(of_model.variational.values()) + sum(n for n, _ in of_model.left.values())
         assert every == sum(p.numel() for p in model.parameters())
-        gaussian = nn.sparsity(model)
-        assert gaussian.layers.keys() - {"not converted"} == nn.log_alpha(model).keys()
-        assert nn.sparsity(plain).weights == gaussian.weights
+        gaussian = nn.sparsity(model).layers
+        assert gaussian.keys() - {"not converted"} == nn.log_alpha(model).keys()
+        assert count == sum(n.weights for key, n in gaussian.items() if key != "not converted")
+        assert nn.sparsity(plain).weights == nn.sparsity(model).weights
         assert {*nn.parameter_groups(model, 0.1)[1]["params"]} == {
             p for n, p in model.named_parameters() if "log_sigma2" in n
         }
@@ -230,35 +222,26 @@ class TestCalls:
         torch.testing.assert_close(call(again, x), call(model.eval(), x))
 
     def test_copies(self, name):
-        _, model, call, x = made(name)
-        copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
-        file = io.BytesIO()
-        torch.save(model, file)
-        file.seek(0)
-        copies.append(torch.load(file, weights_only=False))
-        fresh = made(name)[0]
-        copies.append(nn.to_variational(fresh))
-        copies[-1].load_state_dict(model.state_dict())
-        torch.manual_seed(2)
-        expected = call(model, x)
-        for each in copies:
+        plain, model, call, x = made(name)
+        loaded = nn.to_variational(plain)
+        loaded.load_state_dict(model.state_dict())
+        expected = seeded(call, model, x)
+        for each in (*copies(model), loaded):
             assert type(each) is type(model)
-            torch.manual_seed(2)
-            assert (call(each, x) == expected).all()
+            assert (seeded(call, each, x) == expected).all()
 
     def test_a_sample_that_is_kept(self, name, drawn):
         _, model, call, x = made(name)
-        seeded = partial(torch.Generator().manual_seed, 3)
         for mode in (True, False):
             model.train(mode)
-            with nn.sampled(model, seeded()):
+            with nn.sampled(model, generator(3)):
                 count = len(drawn)
                 first = call(model, x)
                 assert (call(model, x) == first).all()
                 assert len(drawn) == count
                 first.sum().backward()
                 call(model, x).sum().backward()  # with a graph of its own
-            plain = nn.to_sample(model, seeded())
+            plain = nn.to_sample(model, generator(3))
             assert plain.training is mode
             assert not any(isinstance(m, _noise.StochasticModule) for m in plain.modules())
             torch.testing.assert_close(call(plain, x), first, rtol=1e-5, atol=1e-6)
@@ -304,13 +287,6 @@ class TestDraws:
         outer(x)
         assert len(drawn) == 13
 
-    def test_of_a_shared_weight(self, drawn):
-        model = nn.to_variational(Twice())
-        assert model.first.weight_log_sigma2 is model.second.weight_log_sigma2
-        model(torch.ones(2, 3))
-        assert len(drawn) == 1
-        assert list(nn.named_kl(model)) == ["first.weight"]
-
     def test_shared_with_a_layer(self):
         table, bag = torch.nn.Linear(2, 5, bias=False), torch.nn.EmbeddingBag(5, 2)
         bag.weight = table.weight
@@ -318,35 +294,22 @@ class TestDraws:
         assert model[1].weight_log_sigma2 is model[0].log_sigma2
         assert list(nn.named_kl(model)) == ["0"]
 
-    def test_after_an_error(self, drawn):
-        model = nn.to_variational(Loop())
-        for _ in range(2):
-            with pytest.raises(RuntimeError):
-                model(torch.ones(5, 2, 7))
-        count = len(drawn)
-        model(torch.ones(5, 2, 3))
-        assert len(drawn) == count + 3
-        assert model.cell._lk_held.depth == 0
-
     def test_the_fast_path_of_attention_is_right(self):
         """In evaluation mode, without gradients, and within `sampling`."""
         model = made("encoder layer", initial=-1.0)[1].eval()
         x = torch.randn(2, 3, 4)
-        seeded = partial(torch.Generator().manual_seed, 3)
-        with torch.no_grad(), nn.sampled(model, seeded()):
+        with torch.no_grad(), nn.sampled(model, generator(3)):
             found = model(x)
         assert (found != model(x)).any()
-        torch.testing.assert_close(found, nn.to_sample(model, seeded())(x))
+        torch.testing.assert_close(found, nn.to_sample(model, generator(3))(x))
 
     def test_a_generator(self):
-        generator = torch.Generator().manual_seed(0)
-        model = nn.to_variational(Loop(), generator=generator)
-        x = torch.ones(5, 2, 3)
-        state, seed = generator.get_state(), torch.initial_seed()
+        drawn_by, x = generator(3), torch.ones(5, 2, 3)
+        model, state = nn.to_variational(Loop(), generator=drawn_by), torch.get_rng_state()
         first = model(x)
-        generator.set_state(state)
+        drawn_by.manual_seed(3)
         assert (model(x) == first).all()
-        assert torch.initial_seed() == seed
+        assert torch.equal(torch.get_rng_state(), state)
 
     def test_options(self):
         model = nn.to_variational(torch.nn.LSTM(2, 2), penalty="molchanov")
@@ -364,38 +327,32 @@ class TestDraws:
         assert nn.kl(model).dtype == torch.float32
         assert model(*[torch.ones(1, 2).bfloat16()] * 2).dtype == torch.bfloat16
 
-    def test_moments_of_the_samples(self):
-        """Of one unit of a Bilinear module: sum of x_i x_j w_ij."""
-        torch.manual_seed(0)
-        model = nn.to_variational(torch.nn.Bilinear(2, 2, 1, bias=False), initial=-1.0)
-        x = torch.tensor([[0.5, -2.0]])
-        with torch.no_grad():
-            found = torch.cat([model(x, x) for _ in range(20_000)])
-            mean = torch.nn.functional.bilinear(x, x, model.weight)
-        variance = math.exp(-1.0) * float((x.square().T @ x.square()).sum())
-        assert float(found.mean() - mean) == pytest.approx(0.0, abs=5.0 * (variance / 2e4) ** 0.5)
-        assert float(found.var()) == pytest.approx(variance, rel=5.0 * (2.0 / 2e4) ** 0.5)
-
 
 class TestCare:
     """Calls, networks and attributes that are out of the ordinary."""
 
-    def test_an_interrupted_call(self):
-        class Interrupted(Loop):
-            broken = False
+    def test_a_call_that_failed(self, drawn):
+        """By an error before the last draw, or by an interruption after it."""
+
+        class Fails(Loop):
+            interrupted = False
 
             def forward(self, x):
                 found = super().forward(x)
-                if self.broken:
+                if self.interrupted:
                     raise KeyboardInterrupt
                 return found
 
-        model, x = nn.to_variational(Interrupted()), torch.ones(5, 2, 3)
-        model.broken = True
-        with pytest.raises(KeyboardInterrupt):
-            model(x)
-        model.broken = False
+        model, x = nn.to_variational(Fails()), torch.ones(5, 2, 3)
+        for given, error in ((torch.ones(5, 2, 7), RuntimeError), (x, KeyboardInterrupt)):
+            model.interrupted = error is KeyboardInterrupt
+            for _ in range(2):
+                with pytest.raises(error):
+                    model(given)
+        model.interrupted, count = False, len(drawn)
         first, second = model(x), model(x)
+        assert len(drawn) == count + 6
+        assert model.cell._lk_held.depth == 0
         assert (first != second).any()
         first.sum().backward()
 
@@ -463,18 +420,6 @@ class TestCare:
         assert (plain(x) == model.eval()(x)).all()
         nn.predict(model, x, 3, generator=torch.Generator())
         nn.checkpoint_contexts(model)
-
-    @pytest.mark.parametrize("module", ["LSTM", "ConvTranspose1d"])
-    def test_weights_of_hooks_are_refused(self, module):
-        utils = torch.nn.utils
-        name = "weight_hh_l0" if module == "LSTM" else "weight"
-        for hook in (utils.spectral_norm, partial(utils.prune.random_unstructured, amount=0.5)):
-            made = torch.nn.LSTM(4, 4) if module == "LSTM" else torch.nn.ConvTranspose1d(4, 4, 2)
-            hook(made, name)
-            with pytest.raises(TypeError, match=f"the {name} of .* is computed by a hook"):
-                nn.to_variational(torch.nn.Sequential(made), inplace=True)
-        kept = nn.sparsity(torch.nn.Sequential(made)).layers[f"0.{name}"]
-        assert kept.kept == kept.weights // 2
 
     def test_dropout_of_converted_modules(self):
         class Net(torch.nn.Module):
@@ -563,17 +508,6 @@ class TestCare:
         kls = [nn.kl(nn.to_variational(each)).item() for each in (bag, table)]
         assert kls[0] == pytest.approx(kls[1], rel=1e-6)
 
-    def test_copies_of_data_parallel_are_refused(self):
-        model = nn.to_variational(torch.nn.Bilinear(2, 2, 2))
-        model._is_replica = True
-        with pytest.raises(RuntimeError, match="DistributedDataParallel"):
-            model(torch.ones(1, 2), torch.ones(1, 2))
-
-    def test_lazy_modules_are_refused(self):
-        model = torch.nn.Sequential(torch.nn.LazyConvTranspose1d(2, 3))
-        with pytest.raises(ValueError, match="has no shape yet: run a batch"):
-            nn.to_variational(model)
-
 
 class TestTransforms:
     def test_functional_calls(self):
@@ -594,12 +528,9 @@ class TestTransforms:
 
     def test_checkpoints(self):
         model, x = nn.to_variational(Loop()), torch.ones(5, 2, 3)
-        found = []
-        for run in (model, partial(torch.utils.checkpoint.checkpoint, model, use_reentrant=False)):
-            torch.manual_seed(2)
-            model.zero_grad()
-            run(x).square().sum().backward()
-            found.append([p.grad.clone() for p in model.parameters()])
+        again = partial(torch.utils.checkpoint.checkpoint, model, use_reentrant=False)
+        losses = [seeded(run, x).square().sum() for run in (model, again)]
+        found = [torch.autograd.grad(loss, [*model.parameters()]) for loss in losses]
         assert all(map(torch.equal, *found))
 
     def test_exports(self):
@@ -609,25 +540,9 @@ class TestTransforms:
         model.eval()
         torch.testing.assert_close(torch.export.export(model, (x,)).module()(x), model(x))
 
-    def test_predictions(self):
-        model = nn.to_variational(attention(), initial=-1.0)
-
-        class Net(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.attention = model
-
-            def forward(self, x):
-                return self.attention(x, x, x)[0]
-
-        found = nn.predict(Net().eval(), torch.randn(6, 3, 4), 10, likelihood="normal")
-        assert (found.variance > 1e-2).all()
-
     def test_a_bound(self):
         model, x = nn.to_variational(Twice()), torch.randn(8, 3)
         elbo = nn.ELBO(model, nn.normal_log_likelihood, 100)
-        bound = elbo(x, x)
-        assert bound.neg_kl.item() == pytest.approx(nn.neg_kl(model).item())
         with pytest.raises(RuntimeError, match="in evaluation mode, so no noise was drawn"):
             elbo.eval()(x, x)
 
@@ -704,14 +619,6 @@ class TestChoice:
             48,
             "LSTM is plain, and to_variational can convert it",
         )
-
-    def test_what_cannot_be_converted(self):
-        pruned = torch.nn.LSTM(2, 2)
-        torch.nn.utils.prune.random_unstructured(pruned, "weight_ih_l0", 0.5)
-        with pytest.raises((TypeError, ValueError)):
-            nn.to_variational(pruned, modules=torch.nn.LSTM)
-        with pytest.raises(TypeError, match="complex"):
-            nn.to_variational(torch.nn.Bilinear(2, 2, 2, dtype=torch.complex64))
 
     def test_zero_means(self):
         model = nn.to_variational(torch.nn.RNNCell(2, 2), initial=0.0)

@@ -4,14 +4,12 @@ import contextlib
 import copy
 import io
 import itertools
-import math
 
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("scipy")
 
-from torch.nn import functional as F  # noqa: E402
 from torch.nn.utils import prune as torch_prune  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
@@ -79,19 +77,6 @@ class TestLayers:
         assert isinstance(sparse, (nn.SparseLinear, nn.SparseConv))
         assert torch.equal(sparse.weight, model.weight)
         check(model, sparse, random_input(*shape))
-
-    @pytest.mark.parametrize("backend", BACKENDS)
-    def test_variational(self, backend):
-        layer = nn.VariationalConv2d(3, 5, 3)
-        with torch.no_grad():
-            layer.log_sigma2.normal_(1.0, 2.0)
-        sparse = nn.to_sparse(layer, 3.0, backend=backend, max_density=1.0)
-        assert len(sparse.values) == nn.sparsity(layer, 3.0).kept
-        check(layer, sparse, random_input(2, 3, 8, 8))
-
-    def test_masks(self):
-        model = nn.prune(nn.VariationalLinear(30, 20, initial=-1.0), 3.0)
-        assert len(nn.to_sparse(model, math.inf, max_density=1.0).values) == nn.sparsity(model).kept
 
     def test_a_table(self):
         table = pruned(torch.nn.Embedding(50, 8, padding_idx=0))
@@ -197,86 +182,6 @@ def without_units(model):
     return model
 
 
-class Forward(torch.nn.Module):
-    """A network of four layers with a forward of its own."""
-
-    def __init__(self, run):
-        super().__init__()
-        self.c1, self.c2 = torch.nn.Conv2d(1, 6, 3), torch.nn.Conv2d(6, 8, 3)
-        self.f1, self.f2 = torch.nn.Linear(72, 12), torch.nn.Linear(12, 4)
-        self.act, self.pool, self.drop = torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Dropout()
-        self.run = run
-
-    def forward(self, x):
-        return self.run(self, x)
-
-
-def functional(self, x):
-    x = F.relu(F.max_pool2d(self.c1(x), 2))
-    x = F.dropout(F.relu(self.c2(x)), training=self.training)
-    x = torch.flatten(x, 1)
-    return self.f2(torch.tanh(self.f1(x)))
-
-
-def methods(self, x):
-    x = F.gelu(F.adaptive_avg_pool2d(self.c1(x), 5), approximate="tanh")
-    x = self.c2(x).sigmoid()
-    x = x.view(x.size(0), -1)
-    return self.f2(F.leaky_relu(self.f1(x), 0.1))
-
-
-def modules(self, x):
-    y = self.pool(self.act(self.c1(x)))
-    y = F.avg_pool2d(self.act(self.c2(y)), 1)
-    y = y.reshape(y.shape[0], -1)
-    return self.f2(F.softplus(self.f1(self.drop(y)), beta=2.0))
-
-
-FORWARDS = (functional, methods, modules)
-
-
-def returned(self, x):
-    hidden = F.relu(F.max_pool2d(self.c1(x), 2))
-    return self.f2(self.f1(self.c2(hidden).flatten(1)) + hidden.sum((1, 2, 3))[:, None])
-
-
-def shape_used(self, x):
-    hidden = F.max_pool2d(self.c1(x), 2)
-    return self.f2(self.f1(self.c2(hidden).flatten(1)) * hidden.shape[1])
-
-
-def fixed_size(self, x):
-    hidden = F.max_pool2d(self.c1(x), 2).view(-1, 6, 5, 5)
-    return self.f2(self.f1(self.c2(hidden).flatten(1)))
-
-
-def twice(self, x):
-    x = F.max_pool2d(self.c1(x), 2)
-    return self.f2(self.f1(torch.flatten(self.c2(x) + self.c2(x.neg()), 1)))
-
-
-def in_place(self, x):
-    x = F.max_pool2d(self.c1(x), 2)
-    x.add_(1.0)
-    return self.f2(self.f1(torch.flatten(self.c2(x), 1)))
-
-
-def of_a_condition(self, x):
-    x = F.max_pool2d(self.c1(x), 2)
-    if x.sum() > 0.0:
-        x = 2.0 * x
-    return self.f2(self.f1(torch.flatten(self.c2(x), 1)))
-
-
-def with_noise(self, x):
-    x = F.dropout(F.max_pool2d(self.c1(x), 2), 0.0)
-    return self.f2(self.f1(torch.flatten(self.c2(x), 1)))
-
-
-READ_TWICE = (returned, shape_used, fixed_size, twice, in_place, of_a_condition, with_noise)
-LEFT = "to_compact kept the dead units of module 'c1'"
-
-
 X = random_input(3, 1, 12, 12)
 
 
@@ -295,44 +200,6 @@ class TestUnits:
             sparse = nn.to_sparse(model, **options)
             check(model, sparse, X)
             assert [m.weight.shape for m in sparse.modules() if hasattr(m, "weight")] == sizes
-
-    @pytest.mark.parametrize("forward", FORWARDS, ids=lambda each: each.__name__)
-    def test_are_dropped_in_any_forward_that_can_be_traced(self, forward):
-        torch.manual_seed(3)
-        model = without_units(Forward(forward))
-        compact = nn.to_compact(model)
-        check(model, compact, X)
-        shapes = [tuple(each.weight.shape) for each in (compact.c1, compact.c2, compact.f1)]
-        assert shapes == [(4, 1, 3, 3), (6, 4, 3, 3), (10, 54)]
-        loaded = nn.load_sparse(Forward(forward), compact.state_dict())
-        assert torch.equal(loaded(X), compact(X))
-        torch.export.export(compact, (X,))
-
-    @pytest.mark.parametrize("forward", READ_TWICE, ids=lambda each: each.__name__)
-    def test_stay_where_something_else_reads_them(self, forward):
-        torch.manual_seed(3)
-        model = without_units(Forward(forward))
-        with pytest.warns(UserWarning, match=LEFT):
-            compact = nn.to_compact(model)
-        check(model, compact, X)
-        assert compact.c1.weight.shape[0] == 6
-
-    def test_in_the_parts_of_a_model_that_can_be_traced(self):
-        """As in a LightningModule, and in torchvision, where one part reads another's output."""
-
-        class Wrapper(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.net = without_units(Forward(functional))
-
-            def forward(self, x, mask=None):
-                return self.net(x) if mask is None else self.net(x * mask)
-
-        torch.manual_seed(3)
-        model = Wrapper()
-        compact = nn.to_compact(model)
-        check(model, compact, X)
-        assert compact.net.c1.weight.shape[0] == 4
 
     def test_of_a_block_with_a_hook_stay(self):
         model = without_units(convolutional())
@@ -640,10 +507,3 @@ class TestLoading:
         assert compact[2].bias is not None
         torch.testing.assert_close(compact(x), model(x))
         assert torch.equal(nn.load_sparse(model, compact.state_dict())(x), compact(x))
-
-    def test_refusals(self):
-        model = torch.nn.Sequential(torch.nn.Linear(3, 2))
-        with pytest.raises(TypeError, match=r"^state_dict must be a mapping of names to tensors"):
-            nn.load_sparse(model, model)
-        with pytest.raises(ValueError, match=r"^state_dict has no weights of module '0'"):
-            nn.load_sparse(model, {})

@@ -1,9 +1,7 @@
 """The layers inside what PyTorch offers: compilers, transforms, checkpoints, copies and files."""
 
 import copy
-import io
 import math
-import pickle
 from functools import partial
 from itertools import product
 
@@ -14,13 +12,14 @@ torch = pytest.importorskip("torch")
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
-from logunif_kl.torch.nn import _noise, _posterior  # noqa: E402
+from logunif_kl.torch.nn import _posterior  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
     OF_UNITS,
     POSTERIORS,
     compiled,
+    copies,
     every_backend,
     every_case,
     every_estimator,
@@ -32,6 +31,7 @@ from tests.torch.nn.cases import (  # noqa: E402
     layer_and_input,
     made,
     options_of,
+    read,
     seeded,
 )
 
@@ -316,27 +316,17 @@ class TestCopiesAndFiles:
         assert repr(layer) == repr(other)
         assert torch.equal(layer.kl(), other.kl())
 
-    @staticmethod
-    def read(what, **options):
-        """What is read from a file to which this was written."""
-        file = io.BytesIO()
-        torch.save(what, file)
-        file.seek(0)
-        return torch.load(file, **options)
-
     @every_layer
     def test_are_equal(self, case, posterior):
         """The generator of a copy goes on from where that of the layer is."""
         for drawn_by in (generator(9), None):
             layer, x = layer_and_input(case, posterior, generator=drawn_by)
             layer(x)
-            copies = copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))
-            for copied in (each(layer) for each in copies):
+            for copied in copies(layer):
                 self.equal(layer, copied, x)
                 assert copied.generator is not drawn_by or drawn_by is None
-        self.equal(layer, self.read(layer, weights_only=False), x)
         other = made(CASES[case], seed=7, **options_of(posterior))
-        other.load_state_dict(self.read(layer.state_dict(), weights_only=True))
+        other.load_state_dict(read(layer.state_dict(), weights_only=True))
         self.equal(layer, other, x)
 
 
@@ -405,13 +395,3 @@ class TestLazy:
         layer = nn.LazyVariationalLinear(2, dtype=torch.float64)
         layer(torch.ones(1, 3, dtype=torch.float64))
         assert layer.log_sigma2.dtype == torch.float64
-
-
-def test_the_operator_is_registered_once():
-    assert _noise._operator() is _noise._operator()
-    number, call = _noise._number(torch.default_generator)
-    like = torch.empty(0, dtype=torch.float64)
-    state = torch.get_rng_state()
-    found = torch.ops.logunif_kl_nn.normals(like, [2, 3], number, call)
-    torch.set_rng_state(state)
-    assert torch.equal(found, torch.randn(2, 3, dtype=torch.float64))

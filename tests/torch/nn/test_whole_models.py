@@ -1,6 +1,5 @@
 """Whole networks: converted in one line, trained by their ELBO, pruned, saved, loaded, deployed."""
 
-import math
 from functools import partial
 
 import pytest
@@ -11,8 +10,8 @@ pytest.importorskip("transformers")
 import safetensors.torch  # noqa: E402
 import transformers as hf  # noqa: E402
 
-import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
+from tests.torch.nn.cases import kl_by_parameters  # noqa: E402
 
 WORDS, TIME, EXAMPLES, STEPS = 12, 8, 64, 200
 # The step of Adam is large, so that 200 steps are enough for these small networks.
@@ -115,19 +114,7 @@ def test_a_whole_model(name, tmp_path):
     assert sum(bounds[-20:]) / 20 > 0.6 * sum(bounds[:5]) / 5
 
     # The KL is the sum over all Gaussian weights, and all parameters are counted.
-    state, expected, weights = dict(model.named_parameters()), 0.0, 0
-    for each, parameter in state.items():
-        path, _, own = each.rpartition(".")
-        variances = f"{path}.log_sigma2" if own == "weight" else None
-        variances = next((n for n in (variances, f"{each}_log_sigma2") if n in state), None)
-        if variances is not None:
-            mean, log_sigma2 = (p.detach().double() for p in (parameter, state[variances]))
-            padded = getattr(model.get_submodule(path), "padding_idx", None)
-            if padded is not None:
-                rows = torch.arange(len(mean)) != padded
-                mean, log_sigma2 = mean[rows], log_sigma2[rows]
-            expected += math.fsum(lk.kl_normal(mean.numpy(), log_sigma2.numpy()).flat)
-            weights += parameter.numel()
+    expected, weights = kl_by_parameters(model)
     assert nn.kl(model.double()).item() == pytest.approx(expected, rel=1e-12)
     model.float()
     found = nn.conversion(model)
