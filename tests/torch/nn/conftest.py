@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 # Doctests are looked for in every module, whether or not what it imports is there.
-collect_ignore = [] if find_spec("torch") else ["cases.py", "distributed.py", "models_sharded.py"]
+collect_ignore = [] if find_spec("torch") else ["cases.py", "distributed.py"]
 
 
 @pytest.fixture(params=[True, False], ids=["fused", "plain"])

@@ -1,7 +1,6 @@
 """The checks of test_distributed, which run in two processes."""
 
 import copy
-from functools import partial
 from itertools import product
 
 import torch
@@ -17,6 +16,7 @@ from tests.torch.nn.cases import descend, generator, seeded
 
 POSTERIORS = {
     "additive": {},
+    "molchanov": {"penalty": "molchanov"},
     "output": {"posterior": "multiplicative", "sharing": "output"},
     "layer": {"posterior": "multiplicative", "sharing": "layer", "max_log_alpha": 0.0},
     "correlated": {"posterior": "multiplicative", "sharing": "input", "noise": "correlated"},
@@ -33,8 +33,23 @@ LAYERS = {
 SAMPLED = {"sampled": True}
 
 
+class Network(torch.nn.Module):
+    """Layers in evaluation mode, and one in training mode for the ELBO, which is not called."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers, self.uncalled = layers.eval(), nn.VariationalLinear(2, 2, bias=False)
+
+    def forward(self, x):
+        return self.layers(x)
+
+
 def network(options):
     torch.manual_seed(1)
+    return Network(made(options))
+
+
+def made(options):
     if options == SAMPLED:
         plain = torch.nn.Sequential(
             torch.nn.Unflatten(1, (2, 4)),
@@ -60,16 +75,15 @@ def data():
     return x, x.sum(1, keepdim=True)
 
 
-def loss(model, x, target, layers=None):
-    return ((model(x) - target) ** 2).mean() + nn.kl(layers or model) / SIZE
+def elbo_of(model):
+    return nn.ELBO(model, nn.normal_log_likelihood, SIZE)
 
 
 def alone(options):
-    """One step in one process, with the mean as the only sample, and the parameters after it."""
-    model = network(options).eval()
+    """Steps in one process, with the means as the only sample: the model after it, and losses."""
+    model = network(options)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    descend(optimizer, lambda: loss(model, *data()), 2)
-    return model
+    return model, descend(optimizer, lambda: elbo_of(model)(*data()).loss, 2)
 
 
 def whole(x):
@@ -88,30 +102,40 @@ def half(x):
 
 
 def data_parallel(mesh):
-    for name, options in [*POSTERIORS.items(), ("sampled", SAMPLED)]:
-        expected = alone(options)
-        for kind in ("DDP", "FSDP2"):
+    for name, options in {**POSTERIORS, "sampled": SAMPLED}.items():
+        if name == "molchanov":
+            continue
+        expected, bounds = alone(options)
+        whole_model = ["FSDP2 of the whole"] if name == "additive" else []
+        for kind in ("DDP", "FSDP2 of each layer", *whole_model):
             model = network(options)
-            if kind == "DDP":
-                wrapped = DistributedDataParallel(model)
-            else:
-                for layer in model:
+            if kind == "FSDP2 of each layer":
+                for layer in list(model.modules()):
                     if isinstance(layer, (nn.VariationalLayer, nn.SampledModule)):
                         fully_shard(layer, mesh=mesh)
-                wrapped = fully_shard(model, mesh=mesh)
-            wrapped.eval()
-            of_half = partial(loss, wrapped, *map(half, data()), model)
+            if kind == "DDP":
+                wrapped = DistributedDataParallel(elbo_of(model))
+            else:
+                wrapped = elbo_of(fully_shard(model, mesh=mesh))
             optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
-            descend(optimizer, of_half, 2)
+
+            def step(wrapped=wrapped):
+                loss = wrapped(*map(half, data())).loss
+                return loss if type(loss) is torch.Tensor else None
+
+            losses = descend(optimizer, step, 2)
+            others = [None, None]
+            dist.all_gather_object(others, losses)
+            means = [sum(pair) / 2 for pair in zip(*others, strict=True)]
+            yield f"{kind}:{name}:value", torch.allclose(torch.tensor(means), torch.tensor(bounds))
             yield f"{kind}:{name}:step", agree(model, expected)
             for group in optimizer.param_groups:
                 group["lr"] = 0.01
             # With noise, which differs between the processes as their seeds do.
             wrapped.train()
             torch.manual_seed(10 + dist.get_rank())
-            losses = descend(optimizer, of_half, 30)
+            losses = descend(optimizer, step, 30)
             fine = all(torch.isfinite(whole(p.detach())).all() for p in model.parameters())
-            others = [None, None]
             dist.all_gather_object(others, losses)
             fine &= sum(losses[-10:]) < sum(losses[:10])
             yield f"{kind}:{name}:training", bool(fine) and others[0] != others[1]
@@ -140,8 +164,12 @@ def tensors(mesh):
         expected = seeded(layer, x)
         (expected.sin().sum() + layer.kl()).backward()
         found = seeded(sharded, distribute_tensor(x, mesh, [Replicate()])).full_tensor()
-        (found.sin().sum() + sharded.kl()).backward()
+        of_model = nn.kl(torch.nn.Sequential(sharded))
+        (found.sin().sum() + of_model).backward()
         fine = torch.allclose(found, expected, rtol=1e-5, atol=1e-7)
+        fine &= type(of_model) is torch.Tensor
+        for value in (of_model, sharded.kl(), *nn.named_kl(sharded).values()):
+            fine &= torch.allclose(value, layer.kl(), rtol=1e-6)
         for a, b in zip(sharded.parameters(), layer.parameters(), strict=True):
             fine &= torch.allclose(a.grad.full_tensor(), b.grad, rtol=1e-5, atol=1e-6)
         yield f"DTensor:{label}:{name}:{kind}", fine
@@ -199,7 +227,7 @@ def controls(mesh):
     yield "control:these shards differ", torch.equal(ours, seeded(torch.randn, 4, 4))
     found = normals(like.shape, like, generator(6)).full_tensor()
     yield "control:a generator", torch.equal(found, torch.randn(4, 4, generator=generator(6)))
-    yield "control:agree", not agree(network({}), alone({}))
+    yield "control:agree", not agree(network({}), alone({})[0])
 
 
 def checks(mesh):

@@ -289,8 +289,10 @@ class TestConvolution:
     )
     @pytest.mark.parametrize("dimensions", [1, 2, 3])
     @pytest.mark.parametrize("posterior", ["additive", "input", "correlated, input"])
-    def test_equals_its_unfolded_linear_form(self, dimensions, options, kernel, posterior):
-        """Each output place is a linear layer of the inputs that it sees, with its own noise."""
+    def test_outputs_have_the_moments_of_torchs_convolution(
+        self, dimensions, options, kernel, posterior
+    ):
+        """Each output has noise of its own, with the variance of a sum over the inputs it sees."""
         kind = ("Conv1d", "Conv2d", "Conv3d")[dimensions - 1]
         layer = getattr(nn, f"Variational{kind}")(4, 4, kernel, **options, **POSTERIORS[posterior])
         with torch.no_grad():
@@ -305,30 +307,18 @@ class TestConvolution:
 
         layer._lk_normals = normals
         found = layer(x)
-        weight = layer.weight.detach()
-        # The matrix of the linear layer is that of torch's convolution with these weights.
-        plain = torch.nn.utils.skip_init(
-            getattr(torch.nn, kind), 4, 4, kernel, **options, dtype=torch.float64
-        )
-        bias = torch.zeros(4, dtype=torch.float64) if layer.bias is None else layer.bias.detach()
-
-        def product(x, weight, bias):
-            given = {"weight": weight} | ({} if plain.bias is None else {"bias": bias})
-            return torch.func.functional_call(plain, given, (x,))
-
+        plain = getattr(torch.nn, kind)(4, 4, kernel, **options).double()
+        plain.load_state_dict(layer.state_dict(), strict=False)
         if layer.noise == "correlated":
             root = layer.log_alpha.detach().exp().sqrt()
             root = root.expand(1, 4 // layer.groups, *root.shape[2:])
             root = root.repeat(1, layer.groups, *[1] * dimensions)
-            expected = product(x * (1 + root * noise[0]), weight, bias)
+            expected = plain(x * (1 + root * noise[0]))
         else:
-            rows, squares = (
-                torch.func.jacrev(product)(x[:1], by, bias).detach().reshape(found[0].numel(), -1)
-                for by in (weight, variances(layer))
-            )
-            expected = (x.flatten(1) @ rows.T).view_as(found) + bias.view(-1, *[1] * dimensions)
-            variance = (x.flatten(1) ** 2) @ squares.T
-            expected += variance.view_as(found).sqrt() * noise[0]
+            # The squared inputs are padded as the inputs are.
+            expected = plain(x)
+            plain.bias = None
+            expected = expected + filled(plain, weight=variances(layer))(x**2).sqrt() * noise[0]
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
     def test_channels_last_is_kept(self):

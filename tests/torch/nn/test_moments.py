@@ -6,7 +6,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from logunif_kl.torch import nn  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
@@ -89,14 +88,8 @@ def test_of_the_local_estimator(case, posterior):
     layer = made(CASES[case], **options_of(posterior))
     ours, (theirs, (b, b_error)) = drawn(CASES[case], layer), truth(case, posterior)
     assert worst(moments(ours), theirs) < SIGMAS
-    if layer.noise == "independent" and posterior != "scaled" and case != "embedding":
-        # Without samples.
-        found, zero = nn.moments(layer, inputs(CASES[case])), torch.zeros_like(theirs[0])
-        without = found.mean.flatten(), zero, found.variance.flatten(), zero
-        assert worst(without, theirs) < SIGMAS
-    # A variance 2 % larger, or means 0.5 % larger, would be seen.
+    # A variance 2 % larger would be seen.
     assert worst(moments(1.01 * ours - 0.01 * theirs[0].float()), theirs) > SIGMAS
-    assert worst(moments(ours + 0.005 * theirs[0].float()), theirs) > SIGMAS
     if case == "linear" or (layer.noise == "correlated" and case != "embedding"):
         # Local noise is independent at each place of a convolution, and at each look-up; elsewhere
         # the outputs are as dependent as those of one sample of the weights.

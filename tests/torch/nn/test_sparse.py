@@ -13,7 +13,7 @@ pytest.importorskip("scipy")
 from torch.nn.utils import prune as torch_prune  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
-from tests.torch.nn.cases import POSTERIORS, generator  # noqa: E402
+from tests.torch.nn.cases import generator  # noqa: E402
 
 BACKENDS = ["torch", "scipy"]
 
@@ -201,15 +201,6 @@ class TestUnits:
             check(model, sparse, X)
             assert [m.weight.shape for m in sparse.modules() if hasattr(m, "weight")] == sizes
 
-    def test_of_a_block_with_a_hook_stay(self):
-        model = without_units(convolutional())
-        seen = []
-        model[3].register_forward_hook(lambda module, x, output: seen.append(output.shape[1]))
-        with pytest.warns(UserWarning, match="kept the dead units of module '0', module '3.0'"):
-            compact = nn.to_compact(model)
-        check(model, compact, X)
-        assert set(seen) == {8}
-
     def test_behind_batch_normalisation_once_it_is_fused(self):
         torch.manual_seed(3)
         model = torch.nn.Sequential(
@@ -276,10 +267,13 @@ class TestUnits:
             torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2, bias=False)
         )
         model[0].weight.data.zero_()
-        sparse = nn.to_sparse(model)
+        torch.nn.init.ones_(model[0].bias)
+        sparse, x = nn.to_sparse(model), random_input(5, 3)
         assert sparse[0].weight.shape == (1, 3)
         assert sparse[2].bias is not None  # it takes in the constants
-        check(model, sparse, random_input(5, 3))
+        check(model, sparse, x)
+        compact = nn.to_compact(model)
+        assert torch.equal(nn.load_sparse(model, compact.state_dict())(x), compact(x))
         model[2].weight.data.zero_()
         check(model, nn.to_sparse(model), random_input(5, 3))
 
@@ -299,34 +293,23 @@ class TestUnits:
         assert sparse[0].weight.shape == (4, 3)
         check(model, sparse, random_input(5, 3))
 
-    def test_not_where_a_hook_or_another_module_reads(self):
-        def made():
-            return without_units(
-                torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
-            )
+    def test_not_where_a_hook_reads(self):
+        model, seen = without_units(convolutional()), []
+        for at in (1, 3):
+            model[at].register_forward_hook(lambda module, x, y: seen.append(y.shape[1]))
+        with pytest.warns(UserWarning, match="kept the dead units of module '0', module '3.0'"):
+            compact = nn.to_compact(model)
+        check(model, compact, X)
+        assert set(seen) == {6, 8}
 
-        seen = []
-        model = made()
-        model[1].register_forward_hook(lambda module, args, output: seen.append(output.shape))
-        nn.to_sparse(model)(random_input(5, 3))
-        assert seen == [(5, 4)]
-        model = made()
-        model.append(model[2])  # it runs twice
+    def test_not_where_a_module_runs_twice(self):
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
+        model.append(without_units(model)[2])
         sparse = nn.to_sparse(model)
         assert sparse[2] is sparse[3]
         check(model, sparse, random_input(5, 3))
 
-    def test_groups_of_louizos(self):
-        """One alpha for each input unit: units are gone from both layers."""
-        options = POSTERIORS["correlated, input"]
-        layers = [nn.VariationalLinear(a, b, **options) for a, b in ((6, 5), (5, 4))]
-        layers[1].log_alpha.data[0, [0, 3, 4]] = 9.0
-        model = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1])
-        sparse = nn.to_sparse(model)
-        assert [tuple(sparse[i].weight.shape) for i in (0, 2)] == [(2, 6), (4, 2)]
-        check(model, sparse, random_input(3, 6))
-
-    @pytest.mark.parametrize("seed", range(12))
+    @pytest.mark.parametrize("seed", range(6))
     def test_at_random(self, seed):
         torch.manual_seed(seed)
         pools = [torch.nn.MaxPool2d(2), torch.nn.AvgPool2d(2), torch.nn.AdaptiveAvgPool2d(5)]
@@ -391,36 +374,17 @@ class TestFiles:
 
 
 class TestWhole:
-    def test_the_model_is_as_before(self):
-        model = torch.nn.Sequential(nn.VariationalLinear(30, 20), torch.nn.Linear(20, 3)).train()
-        before = {name: value.clone() for name, value in model.state_dict().items()}
-        state = torch.random.get_rng_state()
-        sparse = nn.to_sparse(model, max_density=1.0)
-        assert torch.equal(torch.random.get_rng_state(), state)
-        assert model.training
-        assert not sparse.training
-        assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
-        assert not any(p.requires_grad for p in sparse.parameters())
-
     def test_dense_where_many_weights_are_kept(self):
         model = torch.nn.Sequential(pruned(torch.nn.Conv2d(1, 4, 3, groups=1), 0.5))
         assert type(nn.to_sparse(model)[0]) is torch.nn.Conv2d
-        assert type(nn.to_sparse(model, max_density=0.9)[0]) is nn.SparseConv
+        sparse = nn.to_sparse(model.train(), max_density=0.9)
+        assert type(sparse[0]) is nn.SparseConv
+        assert (model.training, sparse.training) == (True, False)
+        assert not any(p.requires_grad for p in sparse.parameters())
         dropout = torch.nn.Sequential(nn.GaussianDropoutLinear(3, 2, 0.5))
         assert type(nn.to_sparse(dropout)[0]) is torch.nn.Linear
         table = torch.nn.Embedding(4, 3, padding_idx=1)
         assert nn.to_sparse(table).padding_idx == 1
-
-    @pytest.mark.filterwarnings("ignore:to_variational left")
-    def test_a_transformer(self):
-        layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-        model = nn.to_variational(layer, initial=-4.0).eval()
-        sparse = nn.to_sparse(model, 0.0, max_density=1.0)
-        assert type(sparse.linear1) is nn.SparseLinear
-        x = random_input(2, 5, 8)
-        with torch.no_grad():
-            expected = nn.to_deterministic(model, 0.0)(x)
-            torch.testing.assert_close(sparse(x), expected, rtol=1e-5, atol=1e-6)
 
     def test_shown(self):
         sparse = nn.to_sparse(pruned(torch.nn.Conv2d(1, 4, 3)))
@@ -452,24 +416,10 @@ def variational(share=0.9):
 
 
 class TestCompact:
-    def test_computes_the_same_with_fewer_units(self):
-        model = pruned(convolutional(), 0.97)
-        compact = nn.to_compact(model)
-        check(model, compact, X)
-        assert not any(isinstance(module, nn.SparseLayer) for module in compact.modules())
-        before, after = (sum(p.numel() for p in m.parameters()) for m in (model, compact))
-        assert after < before
-
     def test_without_any_weight(self):
         layer = torch.nn.Linear(3, 2)
         torch.nn.init.zeros_(layer.weight)
         assert type(nn.to_compact(layer)) is torch.nn.Linear
-
-    @pytest.mark.filterwarnings("ignore")  # by the exporters, about themselves
-    def test_is_exported(self):
-        compact = nn.to_compact(variational())
-        exported = torch.export.export(compact, (X,)).module()
-        torch.testing.assert_close(exported(X), compact(X))
 
     @pytest.mark.filterwarnings("ignore")  # by the exporters, about themselves
     @pytest.mark.parametrize(
@@ -496,14 +446,3 @@ class TestLoading:
         assert not loaded.training
         assert [type(m) for m in loaded.modules()] == [type(m) for m in network.modules()]
         torch.testing.assert_close(loaded(X), network(X))
-
-    def test_a_bias_that_constant_units_add(self):
-        model = torch.nn.Sequential(
-            torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2, bias=False)
-        )
-        torch.nn.init.zeros_(model[0].weight[:2])
-        torch.nn.init.ones_(model[0].bias)
-        compact, x = nn.to_compact(model), random_input(5, 3)
-        assert compact[2].bias is not None
-        torch.testing.assert_close(compact(x), model(x))
-        assert torch.equal(nn.load_sparse(model, compact.state_dict())(x), compact(x))

@@ -1,6 +1,5 @@
 """Log alpha, counts of weights, masks and thresholds of models of PyTorch."""
 
-import copy
 import itertools
 import math
 
@@ -37,19 +36,6 @@ POSTERIORS = [
 ]
 
 
-def tied(table):
-    """A table with a row of padding, and a layer of the same weight with variances of its own."""
-    torch.manual_seed(0)
-    table, out = table(4, 3, padding_idx=1), nn.VariationalLinear(3, 4)
-    with torch.no_grad():
-        table.weight.normal_()
-        for layer in (table, out):
-            if isinstance(layer, nn.VariationalLayer):
-                layer.log_sigma2.normal_(0.0, 3.0)
-    out.weight = table.weight
-    return torch.nn.ModuleDict({"table": table, "out": out})
-
-
 def test_log_alpha():
     model = network()
     found = nn.log_alpha(model)
@@ -72,11 +58,6 @@ class TestSparsity:
         assert (found.kept, found.weights) == (sum(counts.values()), 36 + 80)
         assert nn.sparsity(plain, threshold) == nn.sparsity(plain) == found
 
-    def test_a_pruned_network(self):
-        model = network()
-        before = nn.sparsity(model)
-        assert nn.sparsity(nn.prune(model), math.inf) == before
-
     @pytest.mark.parametrize("max_density", [0.0, 1.0])
     def test_a_sparse_network(self, max_density):
         model = network()
@@ -89,18 +70,26 @@ class TestSparsity:
         layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(3, 2))
         assert nn.sparsity(layer).weights == 6
 
-    def test_shared_weights_count_once(self):
-        layer = nn.VariationalLinear(3, 3)
-        assert nn.sparsity(torch.nn.Sequential(layer, layer)).weights == 9
-        table, out = nn.VariationalEmbedding(4, 3), nn.VariationalLinear(3, 4)
-        out.weight, out.log_sigma2 = table.weight, table.log_sigma2
-        found = nn.sparsity(torch.nn.ModuleDict({"table": table, "out": out}))
-        assert list(found.layers) == ["table"]
-        assert found.weights == 12
-
-    @pytest.mark.parametrize("table", [nn.VariationalEmbedding, torch.nn.Embedding])
-    def test_is_what_is_left_where_layers_share_a_weight(self, table):
-        model = tied(table)
+    @pytest.mark.parametrize(
+        ("table", "shared"),
+        [
+            (torch.nn.Embedding, ["weight"]),
+            (nn.VariationalEmbedding, ["weight"]),
+            (nn.VariationalEmbedding, ["weight", "log_sigma2"]),
+        ],
+    )
+    def test_is_what_is_left_where_layers_share_a_weight(self, table, shared):
+        """A table with a row of padding, and a layer of the same weight."""
+        torch.manual_seed(0)
+        table, out = table(4, 3, padding_idx=1), nn.VariationalLinear(3, 4)
+        with torch.no_grad():
+            out.weight.normal_()
+            for layer in (table, out):
+                if isinstance(layer, nn.VariationalLayer):
+                    layer.log_sigma2.normal_(0.0, 3.0)
+        for name in shared:
+            setattr(table, name, getattr(out, name))
+        model = torch.nn.ModuleDict({"table": table, "out": out, "again": out})
         plain = nn.to_deterministic(model, 1.0)
         found = nn.sparsity(model, 1.0)
         assert 0 < found.kept < found.weights == 12
@@ -116,12 +105,6 @@ class TestSparsity:
         layer.weight.data = torch.tensor([[0.0, math.nan, 1.0, 0.1]])
         assert nn.sparsity(layer, math.inf).kept == 3
         assert nn.sparsity(layer, 3.0).kept == 2  # a weight that is no number is not hidden
-
-    def test_the_padding_of_a_table(self):
-        table = nn.VariationalEmbedding(4, 3, padding_idx=0, initial=9.0)
-        found = nn.sparsity(table, 3.0)
-        kept = nn.to_deterministic(table, 3.0).weight.count_nonzero()
-        assert (found.kept, found.weights) == (int(kept), 12)
 
     def test_numbers(self):
         found = nn.Sparsity(3, 12)
@@ -170,14 +153,6 @@ class TestPrune:
             changed += int((layer.weight_orig != before[f"{name}.weight_orig"]).sum())
         assert changed > 0 < pruned
 
-    def test_draws_no_noise_where_all_weights_of_a_unit_are_pruned(self):
-        layer = nn.VariationalLinear(3, 2, initial=0.0).train()
-        layer.weight.data = torch.tensor([[0.1, 0.1, 0.1], [2.0, 2.0, 2.0]])
-        nn.prune(layer, 3.0)
-        drawn = layer(torch.ones(1000, 3)).detach() - layer.bias.detach()
-        assert (drawn[:, 0] == 0.0).all()
-        assert drawn[:, 1].var() == pytest.approx(3.0, rel=0.2)
-
     def test_twice(self):
         model = network()
         nn.prune(model, 5.0)
@@ -191,29 +166,22 @@ class TestPrune:
         nn.prune(model, 5.0)  # a higher threshold brings none back
         assert torch.equal(model[3].weight, again[3].weight)
 
-    def test_made_permanent(self):
-        model = network()
+    @pytest.mark.parametrize("penalty", ["exact", "molchanov"])
+    def test_made_permanent(self, penalty):
+        """What the notes say: the KL is right, until a step moves a weight from 0."""
+        model = network(penalty=penalty)
         plain = nn.to_deterministic(model, 1.0)
-        nn.prune(model, 1.0)
+        before = nn.kl(nn.prune(model, 1.0))
         for layer in (model[0], model[3]):
             for name in ("weight", "log_sigma2"):
                 torch_prune.remove(layer, name)
         assert not torch_prune.is_pruned(model)
-        assert torch.equal(copy.deepcopy(model).eval()(IMAGES), plain(IMAGES))
+        assert torch.equal(model.eval()(IMAGES), plain(IMAGES))
         assert nn.sparsity(model, math.inf) == nn.sparsity(plain)
-        layer = model[3].train()
-        assert (layer.weight[layer.log_sigma2 == -1e4] == 0.0).all()
-
-    @pytest.mark.parametrize("penalty", ["exact", "molchanov"])
-    def test_made_permanent_they_are_not_to_be_trained(self, penalty):
-        """What the notes say: the KL is right, until a step moves a weight from 0."""
-        model = network(penalty=penalty)
-        nn.prune(model, 1.0)
-        before = nn.kl(model)
-        for name in ("weight", "log_sigma2"):
-            torch_prune.remove(model[3], name)
         torch.testing.assert_close(nn.kl(model), before)
-        model[3].weight.data[model[3].log_sigma2 == -1e4] += 1e-3
+        layer = model[3]
+        assert (layer.weight[layer.log_sigma2 == -1e4] == 0.0).all()
+        layer.weight.data[layer.log_sigma2 == -1e4] += 1e-3
         assert nn.kl(model) > before + 1000.0
 
     @pytest.mark.parametrize("options", POSTERIORS)
@@ -251,13 +219,6 @@ class TestPrune:
         nn.sparsity(model)
         model[3].weight.sum().backward()
         assert torch.isfinite(model[3].weight_orig.grad).all()
-
-    def test_a_plain_layer_with_a_mask(self):
-        model = torch.nn.Sequential(torch.nn.Linear(30, 20))
-        torch_prune.l1_unstructured(model[0], "weight", 0.9)
-        model[0].weight_orig.data *= 2.0
-        x = torch.linspace(-1.0, 1.0, 30)[None]
-        torch.testing.assert_close(nn.to_sparse(model)(x), model(x))
 
     @pytest.mark.parametrize(
         ("penalty", "options"),
@@ -335,18 +296,22 @@ class TestPrune:
 
 
 class TestThresholdCurve:
-    def test_of_a_network(self):
-        model, calls = network().train(), []
+    def test_of_a_network(self, terminal):
+        model, calls, shown = network().train(), [], terminal()
 
         def measure(pruned):
             calls.append(pruned.training)
             return (pruned(IMAGES) - nn.to_deterministic(model)(IMAGES)).abs().max()
 
-        curve = nn.threshold_curve(model, measure, [3, -1.0, math.inf, 3.0])
+        given = [3, -1.0, math.inf, 3.0]
+        curve = nn.threshold_curve(model, measure, torch.tensor(given))
+        assert shown.getvalue() == ""
+        assert nn.threshold_curve(model, measure, given, progress=True) == curve
+        assert "thresholds" in shown.getvalue()
         assert curve.thresholds == (-1.0, 3.0, math.inf)
         assert curve.losses[-1] == 0.0 < curve.losses[0]
         assert list(curve.sparsities) == [nn.sparsity(model, t) for t in curve.thresholds]
-        assert calls == [False] * 3
+        assert calls == [False] * 6
         assert model.training
         assert len(nn.threshold_curve(model, measure).thresholds) == 25
 
@@ -365,8 +330,7 @@ class TestThresholdCurve:
         counts = tuple(nn.Sparsity(each, 10) for each in kept)
         assert nn.ThresholdCurve((0.0, 1.0, 2.0), losses, counts).choose(tolerance) == chosen
 
-    def test_the_plot(self, tmp_path):
-        pytest.importorskip("matplotlib")
+    def test_the_plot(self, pyplot, tmp_path):
         curve = nn.threshold_curve(network(), lambda m: 1.0, [0.0, 3.0])
         axes = curve.plot(tmp_path / "a.png", loss="error in %", chosen=3.0)
         assert (tmp_path / "a.png").stat().st_size > 0
@@ -379,19 +343,11 @@ class TestThresholdCurve:
         curve = nn.threshold_curve(network(), lambda m: 1.0, [-math.inf])
         axes = curve.plot(tmp_path / "a.png")
         assert axes.figure.axes[1].get_yscale() == "linear"  # where nothing is kept
-
-    def test_the_axes_of_the_plot(self, pyplot, tmp_path):
-        curve = nn.threshold_curve(network(), lambda m: 1.0, [0.0, 3.0])
         assert curve.plot() is pyplot.gcf().axes[0]
-        pyplot.savefig(tmp_path / "a.png")
         assert pyplot.imread(tmp_path / "a.png").std() > 0.05
         _, given = pyplot.subplots()
         assert curve.plot(ax=given) is given
         assert len(given.lines) == 1
-
-    def test_thresholds_may_be_a_tensor(self):
-        curve = nn.threshold_curve(network(), lambda m: 1.0, torch.tensor([3.0, 0.0]))
-        assert curve.thresholds == (0.0, 3.0)
 
 
 class TestDensity:
@@ -404,11 +360,10 @@ class TestDensity:
         threshold = nn.density_threshold(model, density)
         kept = {0.0: 0, 0.01: 7, 0.29: 214, 0.3: 222, 0.999: 739, 1.0: 740}[density]
         assert nn.sparsity(model, threshold).kept == kept
-
-    def test_is_not_lost_by_rounding(self):
+        # The product of 0.29 and 100 is below the integer.
         layer = nn.VariationalLinear(100, 1)
-        for share in (0.29, 0.57, 0.58):  # of which the product with 100 is below the integer
-            assert nn.sparsity(layer, nn.density_threshold(layer, share)).kept == round(100 * share)
+        kept = nn.sparsity(layer, nn.density_threshold(layer, density)).kept
+        assert kept == math.floor(100 * density + 1e-6)
 
     @pytest.mark.parametrize("posterior", ["multiplicative", "scaled"])
     def test_zeros_whose_alpha_is_small(self, posterior):
@@ -430,39 +385,19 @@ class TestDensity:
         kept = [nn.sparsity(layer, threshold).kept for threshold in found]
         assert kept == [0, 1, 1, 1, 4, 4, 4]
 
-    @pytest.mark.parametrize("density", [-0.1, 1.1, math.nan])
-    def test_refusals(self, density):
-        with pytest.raises(ValueError, match=r"^density must be from 0 to 1, but .* was given"):
-            nn.density_threshold(nn.VariationalLinear(2, 1), density)
 
-
-def test_means_of_noisy_weights_are_set_to_zero():
-    layer = nn.VariationalLinear(4, 1, initial=0.0)
-    layer.weight.data = torch.tensor([[1.0, 0.1, 0.5, math.exp(-1.5)]])
+@pytest.mark.parametrize("masked", [False, True])
+def test_means_of_noisy_weights_are_set_to_zero(masked):
+    layer = nn.VariationalLinear(5, 1, initial=0.0, bias=False)
+    # The log alpha of the fourth is 2.98.
+    layer.weight.data = torch.tensor([[1.0, 0.5, 0.1, math.exp(-1.49), 0.05]])
     before = layer.log_sigma2.clone()
+    if masked:
+        nn.prune(layer, 5.0)
     nn.zero_means(layer, 3.0)
-    assert (layer.weight != 0).tolist() == [[True, False, True, False]]
-    assert torch.equal(layer.log_sigma2, before)
-    layer.weight.sum().backward()
-    assert (layer.weight.grad == 1.0).all()
-
-
-def test_means_under_a_mask_are_set_to_zero():
-    layer = nn.VariationalLinear(4, 1, initial=0.0, bias=False)
-    layer.weight.data = torch.tensor([[1.0, 0.5, 0.1, 0.05]])
-    nn.prune(layer, 5.0)
-    nn.zero_means(layer, 3.0)
-    assert layer.weight_orig.tolist() == [[1.0, 0.5, 0.0, 0.0]]
-    assert layer.eval()(torch.ones(4)).item() == 1.5
-    normed = torch.nn.utils.parametrizations.weight_norm(nn.VariationalLinear(4, 1))
-    with pytest.raises(TypeError, match="has parametrizations: remove them"):
-        nn.zero_means(normed)
-
-
-def test_the_progress_of_a_curve(terminal):
-    layer = nn.VariationalLinear(3, 1)
-    shown = terminal()
-    plain = nn.threshold_curve(layer, lambda _: 1.0, [0.0, 3.0])
-    assert shown.getvalue() == ""
-    assert nn.threshold_curve(layer, lambda _: 1.0, [0.0, 3.0], progress=True) == plain
-    assert "thresholds" in shown.getvalue()
+    means = layer.weight_orig if masked else layer.weight
+    assert (means != 0).tolist() == [[True, True, False, True, False]]
+    assert masked or torch.equal(layer.log_sigma2, before)
+    assert layer.eval()(torch.ones(5)).item() == pytest.approx(1.5 + math.exp(-1.49))
+    means.sum().backward()
+    assert (means.grad == 1.0).all()

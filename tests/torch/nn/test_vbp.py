@@ -1,4 +1,4 @@
-"""Moments without samples are those of explicit samples, where they are exact."""
+"""Moments without samples, against their definitions where they are exact."""
 
 import copy
 import math
@@ -15,27 +15,22 @@ from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _moments_rules as rules  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
+    LAYERS,
+    OF_UNITS,
     POSTERIORS,
     Calls,
     compiled,
     filled,
     generator,
     layer_and_input,
-    sampled,
+    means,
     twin,
+    variances,
 )
-from tests.torch.nn.test_moments import SIGMAS, moments  # noqa: E402
 
-SAMPLES, CHUNK = 500_000, 20_000
+DEPENDENT = ("correlated, input", "correlated, layer", "scaled")
 MULTIPLYING = [name for name in CASES if name != "embedding"]
-INDEPENDENT = [name for name in POSTERIORS if "correlated" not in name]
-AWAY = 30.0  # standard deviations between a mean and 0 where a rectifier or a maximum is certain
-X = torch.tensor([[1.0, -0.5, 2.0]])
-
-
-def normals(mean, variance, n, seed=5):
-    noise = torch.randn((n, *mean.shape), generator=generator(seed), dtype=mean.dtype)
-    return mean + variance.sqrt() * noise
+INDEPENDENT = [name for name in POSTERIORS | OF_UNITS if name not in DEPENDENT]
 
 
 def spread(shape, seed=7, dtype=torch.float32):
@@ -43,57 +38,35 @@ def spread(shape, seed=7, dtype=torch.float32):
     return 0.1 + torch.rand(shape, generator=generator(seed)).to(dtype)
 
 
-def explicit(case, layer, x, variance):
-    """Outputs for samples of the weights and of the input, by torch's own layer."""
-    plain = twin(case, layer)
-    bias = getattr(layer, "bias", None)
+def exact(case, layer, x, variance):
+    """The moments of an output, which is linear in the input and in the weights."""
+    plain = filled(twin(case, layer), weight=means(layer))
 
     def output(weight, x):
-        found = torch.func.functional_call(plain, {"weight": weight}, (x,)).flatten()
-        offset = torch.func.functional_call(plain, {"weight": torch.zeros_like(weight)}, (x,))
-        return found - offset.flatten()
+        return torch.func.functional_call(plain, {"weight": weight}, (x,)).flatten()
 
-    weight = layer.weight.detach()
+    weight = means(layer)
+    # By the outputs, the inputs and the weights.
     jacobian = torch.func.jacrev(lambda w: torch.func.jacrev(output, 1)(w, x))(weight)
-    matrix = jacobian.reshape(jacobian.shape[0], -1)  # (outputs, inputs * weights)
-    weights = sampled(layer, SAMPLES).flatten(1)
-    given = normals(x, variance, SAMPLES).flatten(1)
-    found = [
-        (a.unsqueeze(2) * w.unsqueeze(1)).flatten(1) @ matrix.T
-        for a, w in zip(given.split(CHUNK), weights.split(CHUNK), strict=True)
-    ]
-    found = torch.cat(found)
-    if bias is not None:
-        shape = plain(x).shape
-        found += bias.detach().view(-1, *[1] * (len(shape) - 2)).expand(shape[1:]).flatten()
-    return found
-
-
-def apart(found, samples):
-    """How many standard errors of the samples the moments are from theirs, at most."""
-    mean, mean_error, variance, variance_error = moments(samples)
-    away = [
-        (found.mean.detach().flatten() - mean).abs() / mean_error,
-        (found.variance.detach().flatten() - variance).abs() / variance_error,
-    ]
-    return float(torch.cat(away).max())
-
-
-def check(found, samples):
-    """The moments are those of the samples, by which a variance 2 % larger would be seen."""
-    assert apart(found, samples) < SIGMAS
-    assert apart(found._like(found.mean, 1.02 * found.variance), samples) > SIGMAS
+    each = jacobian.reshape(jacobian.shape[0], x.numel(), weight.numel())
+    of_weights = variances(layer).flatten()
+    given = variance.flatten()
+    found = (each @ weight.flatten()) ** 2 @ given
+    found += (x.flatten() @ each) ** 2 @ of_weights
+    found += given @ each**2 @ of_weights
+    return plain(x), found.view(plain(x).shape)
 
 
 class TestLayers:
     @pytest.mark.parametrize(
-        ("case", "posterior"),
-        [*((case, "additive") for case in MULTIPLYING), *(("conv1d", p) for p in INDEPENDENT[1:])],
+        ("case", "posterior"), [(c, p) for c, p in LAYERS if c != "embedding" and p in INDEPENDENT]
     )
     def test_noisy_inputs(self, case, posterior):
-        layer, x = layer_and_input(case, posterior, 1)
-        variance = spread(x.shape)
-        check(nn.moments(layer, x, variance), explicit(CASES[case], layer, x, variance))
+        layer, x = layer_and_input(case, posterior, 1, dtype=torch.float64)
+        variance = spread(x.shape, dtype=torch.float64)
+        for given in (variance, torch.zeros_like(x)):
+            expected = exact(CASES[case], layer, x, given)
+            torch.testing.assert_close(tuple(nn.moments(layer, x, given)), expected)
 
     @pytest.mark.parametrize("case", MULTIPLYING)
     def test_torchs_own_layers(self, case):
@@ -106,41 +79,7 @@ class TestLayers:
         assert nn.moments(twin(CASES[case], layer), x).variance.eq(0.0).all()
 
 
-def two_layers(between, seed=11):
-    """Linear layers, and samples of their output, which go through `between`."""
-    torch.manual_seed(seed)
-    model = torch.nn.Sequential(
-        nn.VariationalLinear(3, 4, initial=-2.0), between, nn.VariationalLinear(4, 3, initial=-2.0)
-    )
-    draws = generator(seed)
-    h = X.expand(SAMPLES, -1)
-    for layer in model:
-        if isinstance(layer, nn.VariationalLinear):
-            noise = torch.randn((SAMPLES, *layer.weight.shape), generator=draws)
-            weights = layer.weight.detach() + (0.5 * layer.log_sigma2.detach()).exp() * noise
-            h = torch.einsum("ni,noi->no", h, weights) + layer.bias.detach()
-        else:
-            h = layer(h)
-    return model, h
-
-
 class TestNetworks:
-    @pytest.mark.parametrize(
-        ("between", "exact"),
-        [
-            (torch.nn.Identity(), True),
-            # Units 0 and 2 are on, and 1 and 3 are off, in all samples.
-            (Calls(lambda h: F.relu(h + torch.tensor([AWAY, -AWAY, AWAY, -AWAY]))), True),
-            # What the decomposition leaves out is seen.
-            (torch.nn.ReLU(), False),
-        ],
-        ids=["nothing", "a rectifier far from zero", "a rectifier at zero"],
-    )
-    def test_two_layers(self, between, exact):
-        model, samples = two_layers(between)
-        away = apart(nn.moments(model, X), samples)
-        assert away < SIGMAS if exact else away > 10 * SIGMAS
-
     def test_the_mean_is_that_of_evaluation_mode(self):
         model = lenet()
         x = torch.randn(2, 1, 28, 28)
@@ -190,14 +129,6 @@ def lenet():
     )
 
 
-def pooled(module, shape, means=lambda mean: mean, dtype=torch.float32):
-    """Moments through a pooling layer, and samples through torch's own."""
-    mean = means(torch.randn(shape, generator=generator(1)).to(dtype))
-    variance = spread(shape, dtype=dtype)
-    samples = module(normals(mean, variance, SAMPLES).flatten(0, 1))
-    return nn.moments(module, mean, variance), samples.unflatten(0, (SAMPLES, -1)).flatten(1)
-
-
 AVERAGES = {
     "1d": (torch.nn.AvgPool1d(2), (1, 2, 5)),
     "1d, padding": (torch.nn.AvgPool1d(3, 2, 1), (1, 1, 5)),
@@ -221,23 +152,15 @@ MAXIMA = {
 }
 
 
-def far(mean):
-    """Means so far apart that the greatest of any window is so in all samples."""
-    order = torch.randperm(mean.numel(), generator=generator(2))
-    return (AWAY * order).view(mean.shape).to(mean.dtype)
-
-
 class TestPooling:
-    @pytest.mark.parametrize("name", AVERAGES)
-    def test_averages(self, name):
-        check(*pooled(*AVERAGES[name]))
-
-    @pytest.mark.parametrize("name", MAXIMA)
-    def test_maxima_far_apart(self, name):
-        check(*pooled(*MAXIMA[name], means=far, dtype=torch.float64))
-
-    def test_maxima_near_each_other_are_no_exact_ones(self):
-        assert apart(*pooled(*MAXIMA["1d"])) > 10 * SIGMAS
+    @pytest.mark.parametrize(("module", "shape"), [*AVERAGES.values(), *MAXIMA.values()])
+    def test_averages_and_maxima(self, module, shape):
+        """An output is a sum of inputs, where it is certain which input is the greatest."""
+        mean = torch.randn(shape, generator=generator(1), dtype=torch.float64)
+        variance = spread(shape, dtype=torch.float64)
+        found = nn.moments(module, mean, variance)
+        each = torch.func.jacrev(module)(mean).flatten(-mean.ndim)
+        torch.testing.assert_close(tuple(found), (module(mean), each**2 @ variance.flatten()))
 
     @pytest.mark.parametrize(("module", "shape"), [*AVERAGES.values(), *MAXIMA.values()])
     def test_without_variance(self, module, shape):
@@ -249,12 +172,13 @@ class TestPooling:
 
 class TestTheStep:
     def test_relaxed(self):
-        """As samples of a Bernoulli step, independent of a normal h."""
+        """As the product of a Bernoulli step and an independent normal h."""
         mean = torch.tensor([-1.0, -0.1, 0.0, 0.3, 2.0])
         variance = torch.tensor([0.5, 1.0, 0.3, 2.0, 0.1])
-        h = normals(mean, variance, SAMPLES)
-        z = torch.rand(h.shape, generator=generator(8)) < torch.sigmoid(3.0 * mean)
-        check(nn.moments(torch.nn.ReLU(), mean, variance, steepness=3.0), z * h)
+        p = torch.sigmoid(3.0 * mean)
+        found = nn.moments(torch.nn.ReLU(), mean, variance, steepness=3.0)
+        expected = p * mean, p * (variance + mean**2) - (p * mean) ** 2
+        torch.testing.assert_close(tuple(found), expected)
 
     def test_the_limit(self):
         mean = torch.tensor([-2.0, -0.5, 0.0, 0.5, 2.0])
