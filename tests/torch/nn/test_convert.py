@@ -145,13 +145,6 @@ class TestWhatIsLeft:
         }
         assert (found.kept, found.weights) == (164, 168)
 
-    def test_shared_parameters(self):
-        model = Tied()
-        model.norm = torch.nn.LayerNorm(3, bias=False)
-        made = nn.to_variational(model)
-        assert nn.conversion(made).variational == {"table": 42, "cell": 21}
-        assert nn.sparsity(made).layers["not converted"] == nn.Sparsity(3, 3)
-
 
 class TestComputedTensors:
     """Tensors with a graph, which `copy.deepcopy` refuses, beside what is converted."""

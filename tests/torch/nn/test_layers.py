@@ -193,14 +193,17 @@ class TestTheTwoForms:
             assert (parameter.grad is None) == (name == frozen)
 
     @pytest.mark.parametrize(
-        ("case", "posterior"),
+        ("case", "posterior", "estimator"),
         [
-            *((case, "additive") for case in ("linear", "conv1d", "conv2d", "conv3d")),
-            *(("linear", posterior) for posterior in ("weight", "correlated, input", *OF_UNITS)),
+            *((case, "additive", "local") for case in ("linear", "conv1d", "conv2d", "conv3d")),
+            *(("linear", name, "local") for name in ("weight", "correlated, input", *OF_UNITS)),
+            *(("linear", "scaled", estimator) for estimator in ESTIMATORS[1:]),
+            *(("conv1d", "weight", estimator) for estimator in ESTIMATORS[1:]),
         ],
     )
-    def test_gradcheck(self, case, posterior, fused):
-        layer, x = layer_and_input(case, posterior, 2, dtype=torch.float64)
+    def test_gradcheck(self, case, posterior, estimator, fused):
+        options = {"dtype": torch.float64, "estimator": estimator}
+        layer, x = layer_and_input(case, posterior, 2, **options)
         names = list(dict(layer.named_parameters()))
 
         def output(x, *parameters):

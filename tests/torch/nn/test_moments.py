@@ -10,15 +10,12 @@ from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
     OF_UNITS,
-    POSTERIORS,
     every_layer,
     inputs,
     made,
     matrix,
     options_of,
     sampled,
-    seeded,
-    twin,
 )
 
 SAMPLES = 500_000
@@ -83,6 +80,17 @@ def truth(case, posterior):
     return moments(outputs), covariances(outputs)
 
 
+@pytest.mark.parametrize(
+    ("posterior", "estimator"),
+    [(posterior, estimator) for posterior in OF_UNITS for estimator in ESTIMATORS[1:]],
+)
+def test_of_explicit_weights(posterior, estimator):
+    """test_layers.py has those of the other posteriors, for given noise."""
+    layer = made(CASES["linear"], estimator=estimator, **options_of(posterior))
+    ours = moments(drawn(CASES["linear"], layer))
+    assert worst(ours, truth("linear", posterior)[0]) < SIGMAS
+
+
 @every_layer
 def test_of_the_local_estimator(case, posterior):
     layer = made(CASES[case], **options_of(posterior))
@@ -95,66 +103,3 @@ def test_of_the_local_estimator(case, posterior):
         # the outputs are as dependent as those of one sample of the weights.
         a, a_error = covariances(ours)
         assert ((a - b).abs() <= SIGMAS * (a_error**2 + b_error**2).sqrt()).all()
-
-
-@pytest.mark.parametrize("posterior", POSTERIORS | OF_UNITS)
-@pytest.mark.parametrize("estimator", ESTIMATORS[1:])
-def test_of_the_other_estimators(estimator, posterior):
-    case = CASES["linear"]
-    layer = made(case, estimator=estimator, **options_of(posterior))
-    assert worst(moments(drawn(case, layer)), truth("linear", posterior)[0]) < SIGMAS
-
-
-def quadratic(output):
-    """A loss whose expected gradients are known."""
-    return 0.5 * (output**2).sum() + output.sum()
-
-
-def expected_gradients(case, layer, x):
-    """The gradients of the mean of `quadratic`, from the moments of the output (Eq. 6)."""
-    x = x.clone().requires_grad_()
-    leaves = [p.detach().requires_grad_() for p in layer.parameters()]
-    named = dict(zip(dict(layer.named_parameters()), leaves, strict=True))
-    plain, weight = twin(case, layer), named["weight"]
-    spread = named[layer._log_variance_name].exp().expand(weight.shape)
-    if layer.posterior == "multiplicative":
-        spread = spread * weight**2
-    elif layer.posterior == "scaled":
-        scale, of_scale = named["scale"], named["scale_log_sigma2"].exp()
-        spread = (scale**2 + of_scale) * (weight**2 + spread) - (scale * weight) ** 2
-        weight = scale * weight
-    mean = torch.func.functional_call(plain, {"weight": weight, "bias": named["bias"]}, (x,))
-    plain.bias = None
-    variance = torch.func.functional_call(plain, {"weight": spread}, (x**2,))
-    loss = 0.5 * (mean**2 + variance).sum() + mean.sum()
-    return torch.autograd.grad(loss, [x, *leaves])
-
-
-# Correlated noise makes the variance of a convolution's output another sum.
-@pytest.mark.parametrize(
-    ("case", "posterior"),
-    [
-        *(("linear", p) for p in ("additive", "input", "correlated, input", "scaled")),
-        *(("conv1d", p) for p in ("additive", "input")),
-    ],
-)
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_that_gradients_agree_in_expectation(case, estimator, posterior):
-    """Of every estimator with the gradient of the expectation, hence with each other."""
-    case = CASES[case]
-    layer = made(case, estimator=estimator, dtype=torch.float64, **options_of(posterior))
-    x = inputs(case, 1, dtype=torch.float64)
-    named = dict(layer.named_parameters())
-
-    def loss(x, parameters):
-        return quadratic(torch.func.functional_call(layer, parameters, (x,)))
-
-    def gradients(_):
-        at_x, at_parameters = torch.func.grad(loss, (0, 1))(x, named)
-        return at_x, *at_parameters.values()
-
-    found = seeded(torch.vmap(gradients, randomness="different"), torch.empty(20_000, 0), seed=6)
-    for one, expected in zip(found, expected_gradients(case, layer, x), strict=True):
-        error = one.std(0) / len(one) ** 0.5
-        assert ((one.mean(0) - expected).abs() <= SIGMAS * error + 1e-9).all()
-        assert (error < 0.1 * expected.abs() + 0.1).all()

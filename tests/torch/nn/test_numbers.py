@@ -286,34 +286,6 @@ class TestHalfTypes:
             assert (low[moving] > 0.97).all()
             assert (excess[moving] < 1.03).all()
 
-    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-    @pytest.mark.parametrize("posterior", ["additive", "correlated, input"])
-    def test_training_with_autocast_and_a_scaler(self, posterior, dtype):
-        torch.manual_seed(1)
-        options = POSTERIORS[posterior]
-        model = torch.nn.Sequential(
-            nn.VariationalConv1d(2, 4, 3, padding=1, **options),
-            torch.nn.ReLU(),
-            torch.nn.Flatten(),
-            nn.VariationalLinear(24, 1, **options),
-        )
-        x = torch.randn(64, 2, 6)
-        target = x.sum((1, 2))
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
-        losses = []
-        for _ in range(150):
-            optimizer.zero_grad()
-            with torch.autocast("cpu", dtype):
-                error = ((model(x)[:, 0].float() - target) ** 2).mean()
-                loss = error + 1e-4 * nn.kl(model)
-            scaler.scale(loss).backward()
-            scaler.step(optimizer)
-            scaler.update()
-            losses.append(float(error.detach()))
-            assert finite(loss, *model.parameters())
-        assert sum(losses[-20:]) / 20 < 0.2 * sum(losses[:5]) / 5
-
 
 class TestLargeAndSmall:
     @pytest.mark.parametrize("posterior", ["additive", "weight"])

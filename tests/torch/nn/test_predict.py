@@ -20,6 +20,7 @@ from tests.torch.nn.cases import (  # noqa: E402
     compiled,
     filled,
     generator,
+    seeded,
 )
 
 # In standard errors.
@@ -362,8 +363,13 @@ class TestGenerator:
         return network(nn.GaussianDropoutA(0.3, generator=generator(8)))
 
     def test_decides_all_noise(self):
+        """Without changing the others."""
         model = self.model()
+        torch.manual_seed(5)
+        states = torch.get_rng_state(), model[0].generator.get_state()
         first, second = (nn.predict(model, examples(), 4, generator=generator(1)) for _ in "ab")
+        assert torch.equal(torch.get_rng_state(), states[0])
+        assert torch.equal(model[0].generator.get_state(), states[1])
         assert all(torch.equal(a, b) for a, b in zip(first[:4], second[:4], strict=True))
         other = nn.predict(model, examples(), 4, generator=generator(2))
         assert not torch.equal(first.mean, other.mean)
@@ -373,14 +379,10 @@ class TestGenerator:
             means = [predict(generator=generator(seed)).mean for seed in (1, 1, 2)]
             assert torch.equal(means[0], means[1])
             assert not torch.equal(means[0], means[2])
-
-    def test_leaves_the_others_as_they_were(self):
-        model = self.model()
-        torch.manual_seed(5)
-        states = torch.get_rng_state(), model[0].generator.get_state()
-        nn.predict(model, examples(), 4, generator=generator(1))
-        assert torch.equal(torch.get_rng_state(), states[0])
-        assert torch.equal(model[0].generator.get_state(), states[1])
+        # Without one, the global seed decides.
+        means = [seeded(nn.predict, network(), examples(), 4, seed=s).mean for s in (3, 3, 4)]
+        assert torch.equal(means[0], means[1])
+        assert not torch.equal(means[0], means[2])
 
     def test_goes_on_from_call_to_call(self):
         """Also where it is the generator of a layer itself, or a global one."""
@@ -388,14 +390,6 @@ class TestGenerator:
         for drawn_by in (generator(1), model[0].generator, torch.default_generator):
             means = [nn.predict(model, examples(), 4, generator=drawn_by).mean for _ in "ab"]
             assert not torch.equal(*means)
-
-    def test_without_one_the_global_seed_decides(self):
-        model, means = network(), []
-        for seed in (3, 3, 4):
-            torch.manual_seed(seed)
-            means.append(nn.predict(model, examples(), 4).mean)
-        assert torch.equal(means[0], means[1])
-        assert not torch.equal(means[0], means[2])
 
 
 PER_EXAMPLE = partial(nn.VariationalLinear, 4, 3, estimator="per_example")
@@ -436,11 +430,8 @@ class TestPasses:
         assert n == 0 or (found.mutual_information > 0.0).any()
 
     def test_the_pass_before_draws_nothing(self):
-        means = []
-        for batch_size in (None, 10**6):
-            torch.manual_seed(3)
-            means.append(nn.predict(network(), examples(), 4, batch_size=batch_size).mean)
-        assert torch.equal(*means)
+        calls = (partial(nn.predict, network(), examples(), 4, batch_size=b) for b in (None, 10**6))
+        assert torch.equal(*(seeded(call).mean for call in calls))
 
     @pytest.mark.parametrize("device", ["accelerator", "cpu"])
     def test_half_as_many_where_memory_runs_out(self, device):

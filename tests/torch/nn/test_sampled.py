@@ -14,6 +14,7 @@ import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _noise  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
+    Calls,
     copies,
     every_backend,
     generator,
@@ -370,17 +371,12 @@ class TestCare:
 
     @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
     def test_a_first_use_without_gradients(self, context, drawn):
-        class Net(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.cell = torch.nn.GRUCell(3, 3)
+        def run(cell, x):
+            with context():
+                state = cell(x)
+            return cell(x, state.clone())
 
-            def forward(self, x):
-                with context():
-                    state = self.cell(x)
-                return self.cell(x, state.clone())
-
-        model = nn.to_variational(Net())
+        model = nn.to_variational(Calls(run, torch.nn.GRUCell(3, 3)))
         model(torch.ones(2, 3)).sum().backward()
         assert all(p.grad is not None for p in model.parameters())
         assert len(drawn) == 2
@@ -422,14 +418,6 @@ class TestCare:
         nn.checkpoint_contexts(model)
 
     def test_dropout_of_converted_modules(self):
-        class Net(torch.nn.Module):
-            def __init__(self, inner, call):
-                super().__init__()
-                self.inner, self.call = inner, call
-
-            def forward(self, x):
-                return self.call(self.inner, x)
-
         class Own(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -439,9 +427,8 @@ class TestCare:
                 return torch.nn.functional.dropout(x @ self.w, 0.5, self.training)
 
         mha = torch.nn.MultiheadAttention(4, 2, dropout=0.5, batch_first=True)
-        cases = [Net(mha, lambda m, x: m(x, x, x)[0]), Net(Own(), lambda m, x: m(x))]
-        for model in cases:
-            made = nn.to_variational(model, modules=type(model.inner), initial=-60.0).eval()
+        for model in (Calls(lambda m, x: m(x, x, x)[0], mha), Calls(lambda m, x: m(x), Own())):
+            made = nn.to_variational(model, modules=type(model.held[0]), initial=-60.0).eval()
             found = nn.predict(made, torch.randn(2, 3, 4), 8, likelihood="normal", modules=Own)
             assert found.variance.max() > 1e-4
 
