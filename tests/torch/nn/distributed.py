@@ -134,7 +134,7 @@ def data_parallel(mesh):
             # With noise, which differs between the processes as their seeds do.
             wrapped.train()
             torch.manual_seed(10 + dist.get_rank())
-            losses = descend(optimizer, step, 30)
+            losses = descend(optimizer, step, 20)
             fine = all(torch.isfinite(whole(p.detach())).all() for p in model.parameters())
             dist.all_gather_object(others, losses)
             fine &= sum(losses[-10:]) < sum(losses[:10])

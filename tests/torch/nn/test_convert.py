@@ -365,27 +365,6 @@ class TestToDeterministic:
         assert torch.equal(back(x), model.eval()(x))
         assert repr(back[1]) == "Linear(in_features=3, out_features=2, bias=True)"
 
-    @pytest.mark.filterwarnings("default")
-    def test_onnx(self, tmp_path):
-        """The exported network holds torch's operators alone, and computes the same."""
-        pytest.importorskip("onnxscript")
-        onnx = pytest.importorskip("onnx")
-        from onnx.reference import ReferenceEvaluator
-
-        # Reflected padding is not exported.
-        model = nn.to_variational(convolutional()[1:].eval())
-        x = torch.randn(2, 4, 8, 8)
-        plain = nn.to_deterministic(model, threshold=3.0).eval()
-        path = tmp_path / "plain.onnx"
-        torch.onnx.export(plain, (x,), path, dynamo=True, verbose=False)
-        exported = onnx.load_model(path)
-        onnx.checker.check_model(exported)
-        assert {"Conv", "Gemm"} <= {node.op_type for node in exported.graph.node}
-        assert not any("Random" in node.op_type for node in exported.graph.node)
-        evaluator = ReferenceEvaluator(exported)
-        (found,) = evaluator.run(None, {evaluator.input_names[0]: x.numpy()})
-        torch.testing.assert_close(torch.from_numpy(found), plain(x), rtol=1e-5, atol=1e-6)
-
 
 @pytest.mark.parametrize(
     ("options", "words"),

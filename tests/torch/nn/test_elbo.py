@@ -1,4 +1,4 @@
-"""The ELBO: its scale and its sign, its parts, and training with it in a loop and in Lightning."""
+"""The ELBO: its scale and its sign, its parts, its inputs, and the schedules."""
 
 import copy
 import math
@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from tests.torch.nn.cases import compiled, descend, generator, seeded  # noqa: E402
+from tests.torch.nn.cases import compiled, seeded  # noqa: E402
 
 # Most of these tests are of layers without noise, of which the ELBO warns.
 pytestmark = pytest.mark.filterwarnings("ignore:The model is in evaluation mode")
@@ -251,65 +251,6 @@ class TestSchedules:
     def test_cyclical(self):
         found = [nn.cyclical_warm_up(step, 10, 0.4) for step in (0, 1, 4, 9, 10, 22)]
         assert found == [0.0, 0.25, 1.0, 1.0, 0.0, 0.5]
-
-
-def two_clouds():
-    """Points of two classes, far apart."""
-    y = torch.arange(200) % 2
-    return torch.randn(200, 2, generator=generator()) + 4.0 * y[:, None], y
-
-
-def network(generator=None):
-    torch.manual_seed(0)
-    return torch.nn.Sequential(
-        nn.VariationalLinear(2, 16, generator=generator),
-        torch.nn.ReLU(),
-        nn.VariationalLinear(16, 2, generator=generator),
-    )
-
-
-@pytest.mark.filterwarnings("default")
-def test_in_lightning(tmp_path):
-    """The loss is what the plain loop's is, to the bit, and a checkpoint restores the model."""
-    lightning = pytest.importorskip("lightning")
-    x, y = two_clouds()
-    losses = []
-
-    class Module(lightning.LightningModule):
-        def __init__(self):
-            super().__init__()
-            drawn_by = torch.Generator().manual_seed(7)
-            self.elbo = nn.ELBO(network(drawn_by), nn.categorical_log_likelihood, len(x))
-
-        def training_step(self, batch, index):
-            bound = self.elbo(*batch, nn.linear_warm_up(self.global_step, 0, 6))
-            self.log("kl", -bound.neg_kl)
-            losses.append(bound.loss.item())
-            return bound.loss
-
-        def configure_optimizers(self):
-            return torch.optim.SGD(self.parameters(), lr=0.1)
-
-    batches = [(x[i : i + 50], y[i : i + 50]) for i in range(0, 200, 50)]
-    options = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
-    trainer = lightning.Trainer(
-        max_epochs=2, accelerator="cpu", default_root_dir=tmp_path, **options
-    )
-    trained = Module()
-    trainer.fit(trained, torch.utils.data.DataLoader(batches, batch_size=None))
-    elbo, steps = Module().elbo, enumerate(2 * batches)
-
-    def loss():
-        step, batch = next(steps)
-        return elbo(*batch, nn.linear_warm_up(step, 0, 6)).loss
-
-    plain = descend(torch.optim.SGD(elbo.parameters(), lr=0.1), loss, 2 * len(batches))
-    assert losses == plain
-    assert trainer.callback_metrics["kl"] > 0.0
-    path = tmp_path / "of.ckpt"
-    trainer.save_checkpoint(path)
-    restored = Module.load_from_checkpoint(path)
-    assert nn.kl(restored) == nn.kl(trained)
 
 
 class TestInputs:
