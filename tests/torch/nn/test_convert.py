@@ -290,15 +290,6 @@ class TestToVariational:
         assert (made[0].log_sigma2 == -1.0).all()
         assert (made[1].log_sigma2 == -5.0).all()
 
-    @pytest.mark.filterwarnings("ignore:to_variational left")
-    def test_a_derived_class_stays(self):
-        """The last layer of attention is multiplied by hand, without its forward."""
-        layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
-        made = nn.to_variational(layer)
-        assert not isinstance(made.self_attn.out_proj, nn.VariationalLayer)
-        assert isinstance(made.linear1, nn.VariationalLinear)
-        assert made(torch.ones(1, 2, 4)).shape == (1, 2, 4)
-
 
 class TestShared:
     @pytest.mark.parametrize("options", [{}, {"posterior": "multiplicative", "sharing": "layer"}])

@@ -108,15 +108,6 @@ class TestUse:
         layer(torch.ones(2, 64, dtype=dtype)).sum().backward()
         assert finite(layer.weight.grad)
 
-    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-    def test_autocast(self, dtype):
-        layer = nn.GaussianDropoutLinear(8, 4, 0.5)
-        with torch.autocast("cpu", dtype):
-            drawn = layer(torch.randn(5, 8))
-        assert drawn.dtype == dtype
-        drawn.float().sum().backward()
-        assert finite(layer.weight.grad)
-
     @every_backend
     def test_compiled_and_copied(self, backend):
         model = torch.nn.Sequential(nn.GaussianDropoutA(0.2), nn.GaussianDropoutLinear(3, 2, 0.5))

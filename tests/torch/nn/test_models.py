@@ -312,21 +312,6 @@ class TestSampling:
             nn.to_deterministic(model, inplace=True)
         assert not hasattr(model[0], "_lk_sampling")
 
-    @pytest.mark.filterwarnings("ignore:to_variational left")
-    def test_in_a_transformer(self):
-        """PyTorch's fast path reads the weights of the layers, and calls none of them."""
-        encoder = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
-        model = nn.to_variational(torch.nn.TransformerEncoder(encoder, 2), initial=-1.0).eval()
-        x = torch.ones(1, 2, 4)
-        with torch.no_grad():
-            mean = model(x)
-            with nn.sampling(model):
-                assert not torch.equal(model(x), model(x))
-                with nn.sampling(model.layers[0]):
-                    pass
-                assert not torch.equal(model(x), model(x))
-            assert torch.equal(model(x), mean)
-
 
 @pytest.mark.parametrize("posterior", ["additive", "multiplicative", "scaled"])
 def test_parameter_groups(posterior):

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
-from logunif_kl.torch import nn  # noqa: E402
+from logunif_kl.torch import kl_normal, nn  # noqa: E402
 from logunif_kl.torch.nn import _penalty  # noqa: E402
 from tests.torch.nn.cases import filled, finite  # noqa: E402
 
@@ -138,3 +138,26 @@ def test_no_second_derivative_of_a_numerical_method():
     words = "^penalty='series' has only a first derivative: pass 'exact' for higher ones$"
     with pytest.raises(NotImplementedError, match=words):
         slope.backward()
+
+
+def snippet(mu, log_sigma2):
+    """What docs/guide/migrate.md replaces: Molchanov's formula, with an epsilon and a clip."""
+    log_alpha = (log_sigma2 - torch.log(mu * mu + 1e-8)).clamp(-8, 8)
+    k1, k2, k3 = 0.63576, 1.87320, 1.48695
+    return -(
+        k1 * torch.sigmoid(k2 + k3 * log_alpha) - 0.5 * torch.log1p(torch.exp(-log_alpha)) - k1
+    )
+
+
+def test_three_constants():
+    """The snippet has this sign and constant; beyond its clip, and at 0, it has no gradient."""
+    log_sigma2 = torch.linspace(-7.9, 7.9, 2001, dtype=torch.float64)
+    one = torch.ones_like(log_sigma2)
+    worst = lk.methods.METHODS["molchanov"].claims[0].value
+    assert (snippet(one, log_sigma2) - kl_normal(one, log_sigma2)).abs().max() <= worst
+    for mu, dtype in ((1.0, torch.float64), (0.0, torch.float16)):
+        x = torch.full((), mu, dtype=dtype, requires_grad=True)
+        snippet(x, torch.tensor(-9.0, dtype=dtype)).backward()
+        assert x.grad == 0.0 if mu else x.grad.isnan()
+        found = torch.autograd.grad(kl_normal(x, torch.tensor(-9.0, dtype=dtype)), x)[0]
+        assert found > 0.0 if mu else found == 0.0

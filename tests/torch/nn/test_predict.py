@@ -482,15 +482,6 @@ class TestTypes:
         information = torch.special.entr(p.mean(0)).sum(1) - torch.special.entr(p).sum(2).mean(0)
         torch.testing.assert_close(found.mutual_information, information.float())
 
-    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-    def test_autocast(self, dtype):
-        model = Recorded(network(nn.GaussianDropoutA(0.2)))
-        with torch.autocast("cpu", dtype):
-            found = nn.predict(model, examples(), 10)
-        assert model.outputs[-1].dtype == dtype
-        assert found.mean.dtype == torch.float32
-        assert (found.mutual_information > 0.0).all()
-
     @pytest.mark.parametrize("backend", ["eager", pytest.param("inductor", marks=pytest.mark.slow)])
     def test_compiled(self, backend):
         plain = network(nn.GaussianDropoutA(0.2), torch.nn.BatchNorm1d(4)).eval()

@@ -163,22 +163,6 @@ def test_saved_by_hugging_face(tmp_path):
     assert plain._tied_weights_keys == gpt2()[0]._tied_weights_keys
 
 
-def test_a_sampled_text(tmp_path):
-    """Each token is drawn by the same weights."""
-    torch.manual_seed(1)
-    model, x, _ = gpt2()
-    model = nn.to_variational(model, initial=-2.0).eval()
-    start = x["input_ids"][:1, :2]
-    options = {"max_new_tokens": 5, "do_sample": False, "pad_token_id": 0}
-    options["attention_mask"] = torch.ones_like(start)
-    generator = torch.Generator().manual_seed(3)
-    with nn.sampled(model, generator):
-        found = [model.generate(start, **options) for _ in range(2)]
-    assert torch.equal(*found)
-    plain = nn.to_sample(model, generator.manual_seed(3))
-    assert torch.equal(plain.generate(start, **options), found[0])
-
-
 @torch.no_grad()
 def _output(model, x):
     output = model(**x) if isinstance(x, dict) else model(x)
