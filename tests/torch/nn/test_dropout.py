@@ -1,6 +1,5 @@
 """Gaussian dropout of types A and B: the moments of the outputs, the rates, the modes."""
 
-import copy
 import math
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from logunif_kl.torch import nn  # noqa: E402
-from tests.torch.nn.cases import compiled, every_backend, filled, finite, generator  # noqa: E402
+from tests.torch.nn.cases import filled, finite, generator  # noqa: E402
 
 DRAWS = 400_000
 # Of a mean and of a variance, in their own standard errors.
@@ -107,10 +106,3 @@ class TestUse:
         assert drawn.double().std().item() == pytest.approx(0.24, rel=0.05)
         layer(torch.ones(2, 64, dtype=dtype)).sum().backward()
         assert finite(layer.weight.grad)
-
-    @every_backend
-    def test_compiled_and_copied(self, backend):
-        model = torch.nn.Sequential(nn.GaussianDropoutA(0.2), nn.GaussianDropoutLinear(3, 2, 0.5))
-        x = torch.ones(2, 3)
-        assert compiled(model, backend)(x).shape == (2, 2)
-        assert copy.deepcopy(model)(x).shape == (2, 2)
