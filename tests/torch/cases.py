@@ -32,3 +32,40 @@ def weights(n: int, dtype: torch.dtype = torch.float32, seed: int | None = None)
     mu = torch.randn(n, generator=generator, dtype=torch.float64)
     log_sigma2 = 4 * torch.randn(n, generator=generator, dtype=torch.float64) - 6
     return mu.to(dtype), log_sigma2.to(dtype)
+
+
+def layouts(device: str = "cpu") -> dict[str, tuple]:
+    """Return a factor, means and variances of one shape in layouts of every kind, by name."""
+    mu, log_sigma2 = (x.reshape(48, 36).to(device) for x in weights(48 * 36))
+    factor = torch.linspace(-2, 3, 48 * 36, device=device).reshape(48, 36)
+    number = torch.tensor(-3.0, device=device)
+    channels_last = [
+        x.reshape(2, 3, 24, 12).to(memory_format=torch.channels_last) for x in (mu, log_sigma2)
+    ]
+    return {
+        "contiguous": (factor, mu, log_sigma2),
+        "transposed": (factor.T, mu.T, log_sigma2.T),
+        "one transposed": (factor.reshape(36, 48), mu.T, log_sigma2.reshape(36, 48)),
+        "sliced": (factor[::2, 1::3], mu[::2, 1::3], log_sigma2[::2, 1::3]),
+        "one sliced": (factor[:24], mu[::2], log_sigma2[:24]),
+        "a number for log_sigma2": (factor, mu, number.expand(48, 36)),
+        "a number for mu": (factor.T, number.expand(36, 48), log_sigma2.T),
+        "a number and slices": (factor[:, :18], mu[:, ::2], number.expand(48, 18)),
+        "numbers": (number.expand(7, 9), number.expand(7, 9), number.expand(7, 9)),
+        "rows": (factor, mu, log_sigma2[:, :1].expand(48, 36)),
+        "columns": (factor, mu, log_sigma2[:1].expand(48, 36)),
+        "channels last": (factor.reshape(2, 3, 24, 12), *channels_last),
+        "axes of length 1": (factor[:, None, :1], mu[:, None, :1], log_sigma2[:, None, :1]),
+        "a transposed factor": (factor.T.contiguous().T, mu, log_sigma2),
+        "an expanded factor": (number.expand(36, 48), mu.T, log_sigma2.T),
+        "a factor of no dimensions": (number, mu.T, log_sigma2.T),
+        "a factor that is part of more": (factor[3, 5], mu, log_sigma2),
+        "a row for a factor": (factor[:1].expand(48, 36), mu, log_sigma2),
+        "no elements": (factor[:0], mu[:0], log_sigma2[:0]),
+        "no dimensions": (number, mu[0, 0], log_sigma2[0, 0]),
+    }
+
+
+def plain_copies(*tensors: torch.Tensor) -> list[torch.Tensor]:
+    """Copy tensors into dense memory of their own, in the order of their axes."""
+    return [x.clone(memory_format=torch.contiguous_format) for x in tensors]

@@ -46,6 +46,15 @@ class TestKernels:
         code = compiled.compiled(kernel, capability)
         assert (count.count(code).spills, code.stack) == (0, 0)
 
+    def test_neither_flush_nor_widen(self, kernel):
+        text = compiled.compiled(kernel, 90).ptx
+        # The exponential and the inverse take no subnormal argument, and make no such result.
+        rest = text.replace("ex2.approx.ftz.f32", "").replace("rcp.approx.ftz.f32", "")
+        assert not [word for word in (".f64", ".ftz.f32", "div.full", ".local") if word in rest]
+        if kernel != "value_sum":
+            assert text.count("ld.global.v4.b32") == 2
+            assert text.count("st.global.v4.b32") == (2 if kernel == "gradient" else 1)
+
     def test_are_counted_whole(self, kernel):
         code = compiled.compiled(kernel, 90)
         counted = count.count(code)
@@ -60,19 +69,19 @@ class TestKernels:
         assert len(skipped) <= 5 * calls
 
 
-class TestReport:
-    def test_without_triton(self, monkeypatch, capsys):
-        monkeypatch.setattr(report, "find_spec", lambda name: None if name == "triton" else name)
-        with pytest.raises(SystemExit):
-            report.main([])
-        said = "the kernels cannot be compiled without triton: install it"
-        assert said in capsys.readouterr().err
+def test_without_triton(monkeypatch, capsys):
+    monkeypatch.setattr(report, "find_spec", lambda name: None if name == "triton" else name)
+    with pytest.raises(SystemExit):
+        report.main([])
+    said = "the kernels cannot be compiled without triton: install it"
+    assert said in capsys.readouterr().err
 
-    def test_holds_every_kernel_and_gpu(self):
-        old = committed()
-        rows = {(row["capability"], row["kernel"]) for row in old["kernels"]}
-        assert rows == {(c, kernel) for c in (80, 90, 100) for kernel in compiled.KERNELS}
-        assert [row["gpu"] for row in old["roofline"]] == [gpu.name for gpu in roofline.GPUS]
+
+def test_the_report_holds_every_kernel_and_gpu():
+    old = committed()
+    rows = {(row["capability"], row["kernel"]) for row in old["kernels"]}
+    assert rows == {(c, kernel) for c in (80, 90, 100) for kernel in compiled.KERNELS}
+    assert [row["gpu"] for row in old["roofline"]] == [gpu.name for gpu in roofline.GPUS]
 
 
 def sass(*lines):
@@ -82,89 +91,45 @@ def sass(*lines):
     )
 
 
-def opcodes(path):
-    return {each.address // 16: times for each, times in path.items()}
+def test_what_cannot_be_counted():
+    for code, words in (
+        (("CALL 0x20", "EXIT"), "the usual path has CALL at 0x0"),
+        (("MOV R0, R1", "@P0 BRA 0x0", "EXIT"), "an unexpected loop ends at 0x10"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            usual_path(instructions(sass(*code)), 1)
+    with pytest.raises(ValueError, match=r"no kind is known for the instruction NONSENSE R1"):
+        instructions(sass("NONSENSE R1"))[0].kind  # noqa: B018
+    with pytest.raises(ValueError, match=r"the text holds no instruction"):
+        instructions("nothing")
 
 
-class TestPath:
-    def test_a_call_is_jumped_over(self):
-        code = sass("FADD R0, R1, R2", "@!P4 BRA 0x40", "MOV R3, R4", "CALL.REL.NOINC 0x60")
-        code += "\n" + sass(*["NOP"] * 4, "FADD R0, R0, R0", "EXIT", "NOP").split("\n", 4)[4]
-        assert opcodes(usual_path(instructions(code), 1)) == {0: 1, 1: 1, 4: 1, 5: 1}
-
-    def test_other_code_is_counted(self):
-        code = sass("@P0 EXIT", "@!P4 BRA 0x30", "MOV R3, R4", "EXIT")
-        assert opcodes(usual_path(instructions(code), 1)) == dict.fromkeys(range(4), 1)
-
-    @pytest.mark.parametrize(
-        ("end", "body"),
-        [
-            (("@P0 BRA 0x10", "NOP"), (1, 2)),
-            (("BRA.U UP0, 0x10", "NOP"), (1, 2)),
-            (("@!P1 CALL 0x40", "BRA 0x10"), (1, 2, 3)),
-        ],
-    )
-    def test_a_loop(self, end, body):
-        code = sass("MOV R0, R1", "FADD R2, R2, R2", *end, "EXIT")
-        found = opcodes(usual_path(instructions(code), 4))
-        assert found == {i: 4 if i in body else 1 for i in range(5)}
-        with pytest.raises(ValueError, match="an unexpected loop ends at 0x"):
-            usual_path(instructions(code), 1)
-
-    def test_what_is_unknown(self):
-        with pytest.raises(ValueError, match=r"the usual path has CALL at 0x0"):
-            usual_path(instructions(sass("CALL 0x20", "EXIT")), 1)
-        with pytest.raises(ValueError, match=r"no kind is known for the instruction NONSENSE R1"):
-            instructions(sass("NONSENSE R1"))[0].kind  # noqa: B018
-        with pytest.raises(ValueError, match=r"the text holds no instruction"):
-            instructions("nothing")
-
-    @pytest.mark.parametrize(
-        ("line", "kind"),
-        [
-            ("FFMA.RM R1, R2, R3.reuse, 0.5", "multiply and add"),
-            ("FFMA2 R12, R12.F32x2.HI_LO, R32.F32x2.HI_LO, R1", "multiply and add"),
-            ("HFMA2.MMA R0, -RZ, RZ, 0.9, 0.5", "move"),
-            ("IMAD.MOV.U32 R0, RZ, RZ, R1", "move"),
-            ("IMAD.WIDE.U32 R0, R1, 0x200, RZ", "integer and logic"),
-            ("FMNMX.NAN R0, R1, 1, PT", "compare and select"),
-            ("MUFU.EX2 R0, R1", "special function"),
-            ("LDG.E.128 R0, desc[UR4][R4.64]", "memory"),
-            ("LDL R0, [R1]", "memory"),
-            ("BSYNC B0", "control"),
-        ],
-    )
-    def test_kinds(self, line, kind):
-        assert instructions(sass(line))[0].kind == kind
-
-    def test_spills_and_loads(self):
-        lines = ("LDG.E.128 R0, [R4]", "@P0 LDG.E R9, [R4]", "STL [R1], R2", "LDL R2, [R1]", "EXIT")
-        code = compiled.Compiled(sass(*lines), "", 10, 8, 2, 20, 1)
-        found = count.count(code)
-        assert (found.spills, found.stack, found.instructions) == (2, 8, 2.5)
-        with pytest.raises(ValueError, match="the path loads 20 bytes where a thread loads 16"):
-            count.count(code._replace(loads=16))
+def test_spills_and_loads():
+    lines = ("LDG.E.128 R0, [R4]", "@P0 LDG.E R9, [R4]", "STL [R1], R2", "LDL R2, [R1]", "EXIT")
+    code = compiled.Compiled(sass(*lines), "", 10, 8, 2, 20, 1)
+    found = count.count(code)
+    assert (found.spills, found.stack, found.instructions) == (2, 8, 2.5)
+    with pytest.raises(ValueError, match="the path loads 20 bytes where a thread loads 16"):
+        count.count(code._replace(loads=16))
 
 
 class TestRoofline:
     GPU = roofline.GPU("G", 90, 100, 1e9, 1e12, 128, "none")
 
-    def counts(self, n, **kinds):
-        kinds = {"multiply and add": n / 2, "compare and select": n / 8} | kinds
+    def counts(self, n):
+        kinds = {"multiply and add": n / 2, "compare and select": n / 8}
         return dict.fromkeys(roofline.BYTES, Count(n, n, kinds, 32, 0, 0, 0))
 
-    def test_the_schedulers(self):
-        times = roofline.seconds(self.GPU, "value", self.counts(128.0)["value"])
+    def test_each_limit(self):
+        counts = self.counts(128.0)["value"]
+        times = roofline.seconds(self.GPU, "value", counts)
         assert times["schedulers"] == pytest.approx(1 / (100 * 1e9))
         assert times["memory"] == pytest.approx(12e-12)
         assert times["multiply and add"] == times["schedulers"] / 2
-
-    def test_the_special_functions(self):
-        counts = self.counts(128.0, **{"special function": 32.0})
-        times = roofline.seconds(self.GPU, "value", counts["value"])
+        counts.kinds["special function"] = 32.0
+        times = roofline.seconds(self.GPU, "value", counts)
         assert max(times, key=times.get) == "special functions"
-
-    def test_packed_instructions_compute_twice(self):
+        # A packed instruction is issued once, and computes two results.
         packed = self.counts(64.0)["value"]._replace(lanes=96.0)
         times = roofline.seconds(self.GPU, "value", packed)
         assert times["multiply and add"] == times["schedulers"] == pytest.approx(0.5e-11)
@@ -198,26 +163,14 @@ class TestAccuracy:
             assert found[function, 0.0]["ulp"] <= most
             assert errors == sorted(errors)
 
-    def errors(self, function, points, approximation=Approximation):
-        evaluate = emulate.evaluator(function, approximation(0.0))
-        return search.measure(function, evaluate, points)
-
     @pytest.mark.parametrize("function", emulate.FUNCTIONS)
-    def test_at_the_worst_point(self, function):
+    def test_of_today(self, function):
+        """At the worst point of the report, and of a sample."""
+        evaluate = emulate.evaluator(function, Approximation(0.0))
         for row in committed()["accuracy"]:
             if row["function"] == function and row["share_of_documented_error"] == 0.0:
                 point = [np.array([float.fromhex(text)], np.float32) for text in row["at"]]
-                [error] = self.errors(function, point)
+                [error] = search.measure(function, evaluate, point)
                 assert round(float(error), 4) == row["ulp"]
-
-    @pytest.mark.parametrize("function", emulate.FUNCTIONS)
-    def test_of_a_sample(self, function):
-        assert self.errors(function, emulate.points(function, 2000)).max() <= WORST[function]
-
-    def test_a_wrong_inverse_is_seen(self):
-        class Wrong(Approximation):
-            def apply(self, exact, a):
-                return super().apply(exact * (1 + 1e-4), a)
-
-        points = emulate.points("neg_kl_normal", 100)
-        assert self.errors("neg_kl_normal", points, Wrong).max() > 50
+        sample = emulate.points(function, 2000)
+        assert search.measure(function, evaluate, sample).max() <= WORST[function]
