@@ -1,5 +1,6 @@
 """The cases of `tests.derivatives` as functions of TensorFlow, and how to differentiate them."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,12 @@ import tensorflow as tf
 import logunif_kl as lk
 from tests import derivatives
 
+WAYS = {
+    "eager": lambda function: function,
+    "function": partial(tf.function, autograph=False),
+    "autograph": tf.function,
+    "xla": partial(tf.function, jit_compile=True),
+}
 RTOL = [1e-15, 2e-15, 5e-15, 1e-14, 1e-12, 1e-12]
 
 

@@ -77,7 +77,10 @@ def wrong_arithmetic(monkeypatch):
 
     Its values are right. Wherever a rule of differentiation is dropped, a thousand shows.
     """
+    import torch
+
     from logunif_kl.torch import _composite, _cpu
+    from logunif_kl.torch._namespace import xp
 
     def wrong(function):
         def changed(xp, *arguments):
@@ -96,4 +99,7 @@ def wrong_arithmetic(monkeypatch):
         changed = SimpleNamespace(**{name: wrong(getattr(given, name)) for name in names})
         monkeypatch.setattr(_composite, module, changed)
     monkeypatch.setattr(_cpu, "takes", lambda *tensors: False)
-    return _composite
+    # Otherwise no test that uses this fixture could fail.
+    x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(_composite.functions.neg_kl(xp, x).sum(), x)
+    assert (slope == 1000.0).all()

@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lt  # noqa: E402
 from logunif_kl.torch import _cpu, _cpu_float32, _cpu_parallel, _kernels  # noqa: E402
-from tests.torch.cases import layouts, plain_copies, weights  # noqa: E402
+from tests.torch.cases import MAIN, layouts, plain_copies, weights  # noqa: E402
+from tests.torch.test_transforms import compare  # noqa: E402
 
 FLOAT32 = pytest.mark.skipif(
     not _cpu_float32.available(torch.zeros(1)), reason="the C extension is not in use"
@@ -62,15 +63,6 @@ def test_a_sum_does_not_depend_on_the_threads(kernels, dtype, set_threads):
         if kernels is EXACT:
             found.add(kernels.sum_with_gradients(*arguments)[0].item())
     assert len(found) == 1
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-def test_half_types_over_threads(dtype, threads):
-    half = weights(3 * BLOCK + 1, dtype)
-    with torch.inference_mode():
-        got = EXACT.with_gradients(*half)
-    expected = EXACT.with_gradients(*(x.float() for x in half))
-    assert list(map(torch.equal, got, [x.to(dtype) for x in expected])) == [True] * 3
 
 
 def test_who_is_taken():
@@ -304,20 +296,12 @@ class TestFloat32:
         """The forward mode over a backward without a graph: the derivative is not dropped."""
         import torch.autograd.forward_ad as forward
 
-        mu, log_sigma2 = weights(20)
-        tangent = torch.linspace(-1, 1, 20)
+        mu, log_sigma2 = MAIN[1].arguments(torch.float32)
         with forward.dual_level():
-            dual = forward.make_dual(mu.clone().requires_grad_(), tangent)
+            dual = forward.make_dual(mu.requires_grad_(), torch.full_like(mu, 2.0))
             (slope,) = torch.autograd.grad(lt.neg_kl_normal(dual, log_sigma2).sum(), [dual])
-            found = forward.unpack_dual(slope).tangent
-        wide = mu.double().requires_grad_()
-        (first,) = torch.autograd.grad(
-            lt.neg_kl_normal(wide, log_sigma2.double()).sum(), [wide], create_graph=True
-        )
-        (second,) = torch.autograd.grad(first.sum(), [wide])
-        # Relative to the largest: the tables of second derivatives lose digits.
-        error = (found.double() - tangent * second).abs().max()
-        assert error <= 64 * 2.0**-23 * (tangent * second).abs().max()
+            found = forward.unpack_dual(slope).tangent / 2.0
+        compare(MAIN[1], {(2, 0): found}, torch.float32)
 
 
 WITHOUT = """

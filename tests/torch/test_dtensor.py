@@ -30,11 +30,6 @@ def check(found, keys):
             assert each[key], f"{key} in process {rank}"
 
 
-@pytest.mark.parametrize("control", ["bits", "placements", "kernel"])
-def test_these_tests_can_fail(found, control):
-    check(found, [f"control:{control}"])
-
-
 @pytest.mark.parametrize("placement", ["Shard(0)", "Shard(1)", "Replicate"])
 @pytest.mark.parametrize("name", NAMES)
 def test_value_and_backward(found, name, placement, capability):
@@ -45,11 +40,11 @@ def test_value_and_backward(found, name, placement, capability):
     check(found, keys)
 
 
-def test_a_plain_tensor_is_refused(found):
-    check(found, ["a plain tensor beside it"])
-
-
 @pytest.mark.parametrize("row", FURTHER)
 def test_of_neg_kl_normal(found, row, capability):
     capability("neg_kl_normal", f"DTensor over two processes, {row}")
     check(found, [row])
+
+
+def test_without_a_row(found):
+    check(found, ["a plain tensor is refused", "by the kernel"])

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 import logunif_kl.torch as lkt  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from tests.on_gpu import NORMAL, UNARY, assert_accurate, points_of  # noqa: E402
+from tests.torch.cases import weights  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,
@@ -72,7 +73,9 @@ class TestErrors:
 
     @pytest.mark.parametrize("dtype", ["float64", "float32"])
     def test_sums(self, dtype, made):
-        mu, log_sigma2 = (t.to("cuda", getattr(torch, dtype)) for t in weights(1_000_003))
+        mu, log_sigma2 = (
+            t.to("cuda", getattr(torch, dtype)) for t in weights(1_000_003, torch.float64)
+        )
         exact = math.fsum(back(lkt.neg_kl_normal(mu, log_sigma2).double()))
         found = made(lkt.neg_kl_normal)(mu, log_sigma2, reduction="sum")
         assert float(found) == pytest.approx(exact, rel=4e-7 if dtype == "float32" else 1e-14)
@@ -80,7 +83,7 @@ class TestErrors:
     @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
     def test_higher_derivatives_and_transforms(self, dtype):
         """As on the CPU."""
-        mu, log_sigma2 = (t[:100].to(dtype) for t in weights(100))
+        mu, log_sigma2 = weights(100, dtype)
 
         def total(m, s):
             return lkt.neg_kl_normal(m, s, reduction="sum")
@@ -97,15 +100,9 @@ class TestErrors:
             torch.testing.assert_close(got.cpu(), wanted)
 
 
-def weights(size):
-    generator = torch.Generator().manual_seed(3)
-    mu = torch.randn(size, generator=generator, dtype=torch.float64)
-    return mu, 11.0 * torch.rand(size, generator=generator, dtype=torch.float64) - 9.0
-
-
 def test_a_cuda_graph_repeats_both_passes():
     with torch.cuda.stream(torch.cuda.Stream()):
-        mu, log_sigma2 = (t.float().cuda().requires_grad_() for t in weights(10_000))
+        mu, log_sigma2 = (t.cuda().requires_grad_() for t in weights(10_000))
 
         def passes():
             value = lkt.neg_kl_normal(mu, log_sigma2, reduction="sum")

@@ -65,11 +65,21 @@ def compare(got, expected):
         torch.testing.assert_close(a, b, rtol=8 * 2.0**-23, atol=1e-30)
 
 
+def operators(function, *calls, **options):
+    """Compile a function, compare its results, and return the operators in its graphs."""
+    torch.compiler.reset()
+    graphs = Graphs()
+    compiled = torch.compile(function, fullgraph=True, backend=graphs, **options)
+    for arguments in calls:
+        compare(both(compiled, arguments), both(function, arguments))
+    return graphs.operators()
+
+
 class TestGraphs:
     @pytest.mark.parametrize("name", ["kl", "neg_kl", "kl_normal", "neg_kl_normal"])
     @pytest.mark.parametrize("reduction", ["sum", "none", "mean"])
     def test_one_operator_each(self, name, reduction, capability):
-        graphs, arguments, gradient = Graphs(), leaves(), "gradient"
+        arguments, gradient = leaves(), "gradient"
         forward = ["value" if reduction == "none" else "value_sum"]
         if "normal" in name:
             capability(name, f"compile, float32, by operators of C, reduction={reduction}")
@@ -77,9 +87,7 @@ class TestGraphs:
             arguments, gradient = arguments[1:], "log_alpha_gradient"
             forward = [] if reduction == "none" else forward
         function = partial(getattr(lt, name), reduction=reduction)
-        found = both(torch.compile(function, fullgraph=True, backend=graphs), arguments)
-        assert graphs.operators() == [forward, [gradient]]
-        compare(found, both(function, arguments))
+        assert operators(function, arguments) == [forward, [gradient]]
 
     @pytest.mark.parametrize(
         ("n", "dtype", "row"),
@@ -110,21 +118,13 @@ class TestGraphs:
             "a slice": (total, (mu[:, :199], log_sigma2[:, :199]), False),
         }
         for name, (function, arguments, taken) in cases.items():
-            torch.compiler.reset()
-            graphs = Graphs()
             used = [x.detach().requires_grad_() for x in arguments]
-            compiled = torch.compile(function, fullgraph=True, backend=graphs)
-            compare(both(compiled, used), both(function, used))
-            assert any(graphs.operators()) is taken, name
+            assert any(operators(function, used)) is taken, name
 
     def test_dynamic_shapes(self, capability):
         capability("kl_normal", "compile(dynamic=True), float32, by operators of C")
-        graphs = Graphs()
-        compiled = torch.compile(total, fullgraph=True, dynamic=True, backend=graphs)
-        for n in (N, N + 7, 3 * N, 100):
-            arguments = leaves(n)
-            compare(both(compiled, arguments), both(total, arguments))
-        assert graphs.operators() == [["value_sum"], ["gradient"]]
+        calls = [leaves(n) for n in (N, N + 7, 3 * N, 100)]
+        assert operators(total, *calls, dynamic=True) == [["value_sum"], ["gradient"]]
 
     @pytest.mark.parametrize("transform", ["grad", "vmap", "jvp", "hessian"])
     def test_transforms_inside(self, transform, capability):
@@ -151,11 +151,7 @@ class TestGraphs:
         def function(mu, log_sigma2):
             return checkpoint(total, mu * 1.5, log_sigma2, use_reentrant=False)
 
-        arguments = leaves()
-        graphs = Graphs()
-        compiled = torch.compile(function, fullgraph=True, backend=graphs)
-        compare(both(compiled, arguments), both(function, arguments))
-        assert any(graphs.operators())
+        assert any(operators(function, leaves()))
 
 
 class Module(torch.nn.Module):
