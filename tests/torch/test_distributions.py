@@ -8,7 +8,6 @@ import mpmath
 import numpy as np
 import pytest
 
-import logunif_kl as lk
 from logunif_kl import reference
 from tests.distributions import Priors
 from tests.ulp import error
@@ -146,11 +145,6 @@ class TestNormal:
                 errors += [abs(error(got.item(), truth, dtype)) for got, truth in pairs]
         return max(errors)
 
-    def test_no_wrapping_of_log_c(self):
-        """The default convention adds nothing, which the sum of two constants would not be."""
-        got = kl_divergence(D.Normal(*tensors("float64", 1e-12, 1.0)), Prior())
-        assert float(got) == lk.special.kl_gap(0.5e-24)
-
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_in_ulps(self, dtype):
         """log sigma^2 of a small sigma has too few digits, so that the unit matters."""
@@ -248,40 +242,17 @@ class TestPyro:
 
         return model, guide
 
-    @pytest.mark.parametrize("convention", CONVENTIONS[:2], ids=str)
-    def test_elbo(self, pyro, convention):
+    def test_elbo(self, pyro):
         """The divergence is taken exactly, so that two samples differ in the likelihood alone."""
         loc, scale = torch.tensor([0.0, 1.0, -2.0]), torch.tensor([0.5, 0.1, 2.0])
-        model, guide = self.programs(pyro, loc, scale, **convention)
+        model, guide = self.programs(pyro, loc, scale, zero_at=20.0)
         pyro.set_rng_seed(3)
         loss = pyro.infer.TraceMeanField_ELBO().loss(model, guide)
         pyro.set_rng_seed(3)
         w = pyro.poutine.trace(guide).get_trace().nodes["w"]["value"]
         likelihood = D.Normal(w, 1.0).log_prob(torch.tensor(self.Y)).sum()
-        truth = lt.kl_normal(loc, 2 * scale.log(), **convention).sum() - likelihood
+        truth = lt.kl_normal(loc, 2 * scale.log(), zero_at=20.0).sum() - likelihood
         assert loss == pytest.approx(float(truth), rel=1e-6)
-
-    def test_mask_and_scale(self, pyro, prior):
-        loc, mask = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([True, False, True])
-
-        def program(distribution):
-            with (
-                pyro.plate("weights", 3),
-                pyro.poutine.mask(mask=mask),
-                pyro.poutine.scale(scale=7),
-            ):
-                pyro.sample("w", distribution)
-
-        loss = pyro.infer.TraceMeanField_ELBO().loss(
-            lambda: program(prior()), lambda: program(pyro.distributions.Normal(loc, 1.0))
-        )
-        truth = 7 * lt.kl_normal(loc[mask], torch.tensor(0.0)).sum()
-        assert loss == pytest.approx(float(truth), rel=1e-6)
-
-    def test_running_the_model_alone_is_refused(self, pyro):
-        model, _ = self.programs(pyro, [0.0])
-        with pytest.raises(NotImplementedError, match="cannot be sampled: sample the posterior"):
-            model()
 
     def test_autoguide_with_its_initial_values(self, pyro):
         from pyro.infer import autoguide

@@ -244,6 +244,7 @@ class TestPyro:
         for p in (
             dist.Laplace(self.LOC, scale).to_event(1),
             dist.Cauchy(self.LOC, scale).to_event(1),
+            dist.Normal(self.LOC, 1.0).mask(self.MASK).to_event(1),
             dist.MultivariateNormal(self.LOC, scale_tril=tril),
         ):
             loss = pyro.infer.TraceMeanField_ELBO().loss(

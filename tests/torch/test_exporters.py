@@ -173,11 +173,3 @@ class TestFx:
             " cannot look into this package: use torch.export, or make the call a leaf with "
             "torch.fx.wrap or Tracer.is_leaf_module"
         )
-
-    def test_of_a_leaf(self):
-        class Tracer(torch.fx.Tracer):
-            def is_leaf_module(self, module, name):
-                return module is TestFx.LAYER
-
-        graph = Tracer().trace(torch.nn.Sequential(self.LAYER))
-        assert any(node.op == "call_module" for node in graph.nodes)

@@ -4,7 +4,6 @@ What the functions in C look at is tested with stubs too: tests/torch/test_libra
 tests/jax/test_handlers.py, which run under the sanitizers.
 """
 
-import ast
 import importlib.util
 import re
 from functools import partial
@@ -211,6 +210,7 @@ HELD = {
         r"from_dlpack": {"torch/_cpu_parallel.py"},
         r"import_module\(.*\._library": {"torch/_kernels.py"},
         r"import_module\(.*\._ffi": {"jax/_custom_call.py"},
+        r"kernel\[\(": {"torch/_triton/launch.py"},
         r"import triton|import kernels": {
             f"torch/_triton/{name}.py" for name in ("launch", "arithmetic", "elementary", "kernels")
         },
@@ -231,14 +231,3 @@ def test_no_address_is_passed_elsewhere(files):
         for word in HELD[files]
     }
     assert found == HELD[files]
-
-
-def test_one_function_starts_kernels_of_triton():
-    tree = ast.parse((PACKAGE / "torch" / "_triton" / "launch.py").read_text())
-    starting = {
-        top.name
-        for top in tree.body
-        for node in ast.walk(top)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
-    }
-    assert starting == {"_start"}

@@ -124,12 +124,6 @@ def test_refused(make):
         assert str(error.value) == words.format(name, name)
 
 
-def test_fake_in_its_mode():
-    x = fake()
-    with x.fake_mode:
-        assert lk.kl_normal(x, x, zero_at=1.0).shape == lk.neg_kl(x).shape == (2,)
-
-
 @pytest.mark.filterwarnings("ignore:.*quantize")
 def test_quantized():
     x = torch.quantize_per_tensor(X, 0.1, 0, torch.qint8)
