@@ -69,10 +69,6 @@ class TestGroups:
         single = nn.Normal(MU, jnp.broadcast_to(node.log_sigma2, MU.shape))
         prior = nn.NormalPrior(2.0)
         assert nn.kl(node, penalty=prior) == nn.kl(single, penalty=prior)
-        with pytest.raises(ValueError, match="approximates the KL of single weights"):
-            nn.kl(node, penalty="molchanov")
-        with pytest.raises(ValueError, match=r"does not fit mu's \(4, 3\): use Groups.from_mean"):
-            nn.kl(nn.Groups(MU, jnp.zeros(3)))
 
 
 class TestScaled:
@@ -130,9 +126,6 @@ class TestScaled:
         layout = ("NHWC", "HWIO", "NHWC")
         found = nn.conv(images, node, padding="SAME", dimension_numbers=layout, key=KEY)
         assert found.shape == (2, 5, 5, 4)
-        other = nn.Scaled.from_mean(kernel, 0.0, input_axis=0)
-        with pytest.raises(ValueError, match="pass input_axis=2 to Scaled"):
-            nn.conv(images, other, padding="SAME", dimension_numbers=layout, key=KEY)
 
     def test_inputs_are_pruned(self):
         node = self.node()  # log alpha of the last scale: 8.7
@@ -144,12 +137,3 @@ class TestScaled:
         assert (nn.dense(x, found, key=KEY) == 0.0).all()
         assert float(nn.kl(found)) < float(nn.kl(node))
         assert nn.sparsity(node).kept == 9
-
-    def test_refusals(self):
-        node = self.node()
-        with pytest.raises(ValueError, match="but a Scaled was given: use Normal"):
-            nn.dense(nn.Moments(jnp.ones(4), jnp.ones(4)), node)
-        with pytest.raises(ValueError, match="no form for an embedding"):
-            nn.embedding(jnp.array([0]), node)
-        with pytest.raises(ValueError, match=r"do not fit mu's \(4, 3\): use Scaled.from_mean"):
-            nn.kl(nn.Scaled(MU, MU, jnp.ones(4), jnp.ones(4)))

@@ -293,20 +293,3 @@ class TestTransforms:
         weight = nn.Normal(jnp.ones((2, 1)), jnp.full((2, 1), 200.0))
         found = nn.dense(nn.Moments(jnp.full((1, 2), 1e10)), weight)
         assert found.variance.tolist() == [[float(jnp.finfo("float32").max)]]
-
-
-def test_refusals():
-    weight = nn.Normal.from_mean(jnp.ones((3, 2)))
-    x = nn.Moments(jnp.ones((4, 3)))
-    scales = nn.Dropout.from_mean(weight.mu, sharing="input", noise="correlated")
-    for call, said in [
-        (lambda: nn.dense(x, weight, key=jax.random.key(0)), "omit key"),
-        (lambda: nn.dense(x, scales), "moments need independent weights"),
-        (lambda: nn.embedding(nn.Moments(jnp.array([0]), jnp.ones(1)), weight), "no variance"),
-        (lambda: nn.relu(nn.Moments(jnp.ones(2), jnp.ones(3))), "of the same shape"),
-        (lambda: nn.relu(nn.Moments(jnp.ones(2), steepness=0.0)), "steepness must be positive"),
-        (lambda: nn.max_pool(jnp.ones((4, 4)), (2,)), r"\(2,\) was given for 2 axes"),
-        (lambda: nn.max_pool(jnp.ones((4, 4)), (0, 2)), "must be positive"),
-    ]:
-        with pytest.raises(ValueError, match=said):
-            call()

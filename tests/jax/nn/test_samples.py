@@ -91,50 +91,6 @@ class TestTrees:
         np.testing.assert_array_equal(found["a"].log_sigma2, tree["a"].log_sigma2)
         np.testing.assert_array_equal(found["b"].theta, [[0.0, 0.0]])
 
-    @pytest.mark.parametrize(
-        ("call", "kind", "message"),
-        [
-            (
-                lambda: nn.to_variational(params(), "bias"),
-                TypeError,
-                "where must be a function of path and leaf, but 'bias' was given: pass None for "
-                "all matrices",
-            ),
-            (
-                lambda: nn.to_variational({"a": jnp.zeros(3)}),
-                ValueError,
-                "tree is of type dict and holds no array to make Gaussian: pass the parameters of "
-                "a model, or another function as where",
-            ),
-            (
-                lambda: nn.sample({"a": jnp.zeros(3)}, KEY),
-                ValueError,
-                "tree is of type dict and holds no posterior: make weights Normal or Dropout "
-                "nodes, as to_variational does",
-            ),
-            (
-                lambda: nn.sample(
-                    nn.Dropout.from_mean(
-                        jnp.ones((3, 2)), 0.0, sharing="input", noise="correlated", groups=2
-                    ),
-                    KEY,
-                ),
-                ValueError,
-                "the posterior has random scales in groups=2, for which no weights can be drawn: "
-                "use Normal",
-            ),
-            (
-                lambda: nn.density_threshold(nn.Normal(jnp.ones(2), jnp.zeros(2)), 1.5),
-                ValueError,
-                "density must be from 0 to 1, but 1.5 was given: pass 0.05",
-            ),
-        ],
-    )
-    def test_refusals(self, call, kind, message):
-        with pytest.raises(kind) as error:
-            call()
-        assert str(error.value) == message
-
 
 def logits(key):
     return 2.0 * jax.random.normal(key, (5, 3))
@@ -200,57 +156,6 @@ class TestPredictions:
         assert found.mutual_information[0] > 0.1
         assert found.mutual_information[1] == pytest.approx(0.0, abs=1e-6)
 
-    @pytest.mark.parametrize(
-        ("call", "kind", "message"),
-        [
-            (
-                lambda: nn.predict(3, KEY),
-                TypeError,
-                "function must take a key and return outputs, but 3 was given: pass lambda key: "
-                "model(params, x, key)",
-            ),
-            (
-                lambda: nn.predict(logits, KEY, 1),
-                ValueError,
-                "samples must be at least 2, but 1 was given: pass a larger one",
-            ),
-            (
-                lambda: nn.predict(lambda key: jnp.ones(3), KEY),
-                ValueError,
-                "the model returned shape (3,), not (M, ..., classes): pass "
-                "likelihood='bernoulli' or 'normal'",
-            ),
-            (
-                lambda: nn.predict(lambda key: [1.0], KEY),
-                TypeError,
-                "the model returned list: pass a function that returns one array",
-            ),
-            (
-                lambda: nn.predict(lambda key: (1.0,), KEY, likelihood="normal"),
-                ValueError,
-                "the model returned a tuple of 1: have it return one array, or a tuple of the mean "
-                "and log_sigma2",
-            ),
-            (
-                lambda: nn.predict(
-                    lambda key: (jnp.ones(3),) * 2, KEY, likelihood="normal", log_sigma2=0.0
-                ),
-                ValueError,
-                "log_sigma2 was given, but the model returns its own: leave out the argument",
-            ),
-            (
-                lambda: nn.predict(logits, KEY, link="probit"),
-                ValueError,
-                "link='probit' was given with likelihood='categorical': pass "
-                "likelihood='bernoulli'",
-            ),
-        ],
-    )
-    def test_refusals(self, call, kind, message):
-        with pytest.raises(kind) as error:
-            call()
-        assert str(error.value) == message
-
 
 class TestLikelihood:
     @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
@@ -281,9 +186,6 @@ def test_warm_ups_are_those_of_pytorch():
             own = partial(getattr(nn, name), **dict(zip(NAMES[name], given, strict=True)))
             for found in (own(step), jax.jit(own)(step)):
                 assert float(found) == pytest.approx(expected, abs=1e-6)
-    for call in (lambda: nn.cyclical_warm_up(1, 0.0), lambda: nn.cosine_warm_up(1, 3, 2)):
-        with pytest.raises(ValueError, match="must be"):
-            call()
 
 
 def test_layers_take_weights_without_noise():
