@@ -28,7 +28,7 @@ def capability(record_property):
     return record
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def on_eight_devices():
     """Run a module where the host counts as eight devices; return what it prints as JSON."""
 

@@ -189,7 +189,8 @@ def expected(name, arrays):
 def test_results(extension, name, shape, sign):
     arrays = given(shape, name=name)
     truths = [np.float32(sign) * r for r in expected(name, arrays)]
-    got, _ = computed(extension, name, arrays, sign)
+    got, xla = computed(extension, name, arrays, sign)
+    assert not xla.started
     for g, t in zip(got, truths, strict=True):
         np.testing.assert_array_equal(g, t)
 
@@ -208,11 +209,6 @@ def test_threads(extension, way, threads, rest, name):
     helpers = min(threads - 1, 5 if rest > 0 else 4)
     assert len(xla.started) + len(xla.tasks) == (helpers if way in ("threads", "late") else 0)
     assert xla.destroyed == (way == "no pool" or (way == "refuses" and threads > 1))
-
-
-def test_a_small_call_asks_for_no_thread(extension):
-    _, xla = computed(extension, "value", given(extension.chunk))
-    assert not xla.started
 
 
 def test_many_calls_at_once(extension):

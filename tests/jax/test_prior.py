@@ -16,7 +16,6 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.infer import SVI, Trace_ELBO, TraceMeanField_ELBO
 from numpyro.infer.autoguide import AutoNormal
-from scipy import stats
 
 import logunif_kl as lk
 from logunif_kl._convention import additive_constant
@@ -71,15 +70,6 @@ class TestPrior(Priors):
             with pytest.raises(NotImplementedError, match=message):
                 operator.methodcaller(name, *arguments)(library.prior())
 
-    def test_it_is_not_the_distribution_on_an_interval(self):
-        assert not issubclass(ImproperLogUniform, dist.LogUniform)
-        proper = dist.LogUniform(1e-3, 1e3)
-        assert proper.sample(jax.random.key(0), (2,)).shape == (2,)
-        # They differ by a constant inside the interval.
-        w = np.array([0.01, 1.0, 50.0], "float32")
-        difference = ImproperLogUniform(log_c=0.0).log_prob(w) - proper.log_prob(w)
-        np.testing.assert_allclose(difference, math.log(math.log(1e6)), rtol=2e-6)
-
     def test_it_is_a_pytree(self):
         prior = jax.tree.map(lambda leaf: leaf, ImproperLogUniform(zero_at=2.0))
         got = jax.jit(lambda p, q: dist.kl_divergence(p, q))(dist.Normal(LOC, SCALE), prior)
@@ -103,9 +93,7 @@ class TestRegistration:
             assert not any(ImproperLogUniform in signature for signature in pair)
 
     def test_tfp_is_imported_twice(self):
-        """TFP refuses to register a pair twice; reloading makes a pair of its own."""
-        with pytest.raises(ValueError, match="has already been registered"):
-            TFP.dist.RegisterKL(TFP.dist.Normal, TFP.kind)(lambda p, q: 0.0)
+        """TFP refuses to register a pair twice."""
         code = """
 import importlib, warnings
 from logunif_kl.jax import tfp
@@ -114,17 +102,6 @@ from tensorflow_probability.substrates.jax import distributions as tfd
 print(round(float(tfd.kl_divergence(tfd.Normal(1.0, 1.0), tfp.ImproperLogUniform())), 4))
 """
         assert output(code) == "0.4267\n"
-
-
-@pytest.mark.parametrize("options", [{}, {"zero_at": 0.01}, {"log_c": -1.25}], ids=str)
-def test_monte_carlo_of_the_densities(options):
-    """The definition, E log q - E log p, with the prior's own log_prob."""
-    prior = ImproperLogUniform(**options)
-    for posterior in (dist.Normal(0.75, 0.5), dist.LogNormal(0.25, 0.5)):
-        w = posterior.sample(jax.random.key(4), (100_000,))
-        terms = posterior.log_prob(w) - prior.log_prob(w)
-        error = terms.std() / math.sqrt(terms.size)
-        assert abs(terms.mean() - dist.kl_divergence(posterior, prior)) < 4 * error < 0.05
 
 
 def model(x, y):
@@ -137,13 +114,10 @@ def prior_alone():
     numpyro.sample("w", ImproperLogUniform(zero_at=1.0).expand([3]).to_event(1))
 
 
-def guide(family):
-    def sampled():
-        loc = numpyro.param("loc", jnp.asarray(LOC))
-        scale = numpyro.param("scale", jnp.asarray(SCALE), constraint=dist.constraints.positive)
-        numpyro.sample("w", family(loc, scale).to_event(1))
-
-    return sampled
+def guide():
+    loc = numpyro.param("loc", jnp.asarray(LOC))
+    scale = numpyro.param("scale", jnp.asarray(SCALE), constraint=dist.constraints.positive)
+    numpyro.sample("w", dist.Normal(loc, scale).to_event(1))
 
 
 class TestModels:
@@ -151,24 +125,18 @@ class TestModels:
         LOC.astype("float64"), 2 * np.log(SCALE.astype("float64")), zero_at=1.0, reduction="sum"
     )
 
-    @pytest.mark.parametrize("family", [dist.Normal, dist.Laplace])
-    def test_the_loss_of_the_prior_alone_is_the_divergence(self, family):
-        svi = SVI(prior_alone, guide(family), numpyro.optim.Adam(1e-2), TraceMeanField_ELBO())
-        truth = self.KL_OF_NORMAL
-        if family is dist.Laplace:
-            log_c = ImproperLogUniform(zero_at=1.0).log_c
-            given = zip(LOC.tolist(), SCALE.tolist(), strict=True)
-            truth = -sum(lk.neg_kl_posterior(stats.laplace(*each), log_c=log_c) for each in given)
+    def test_the_loss_of_the_prior_alone_is_the_divergence(self):
+        svi = SVI(prior_alone, guide, numpyro.optim.Adam(1e-2), TraceMeanField_ELBO())
         loss = svi.evaluate(svi.init(jax.random.key(0)))
         # The constant of zero_at=1.0 cancels most of the sum of three.
-        np.testing.assert_allclose(loss, truth, rtol=1e-6, atol=2.0**-21)
+        np.testing.assert_allclose(loss, self.KL_OF_NORMAL, rtol=1e-6, atol=2.0**-21)
 
     def test_sampled_loss_agrees_with_the_exact_one(self, capability):
         """Trace_ELBO takes log_prob, TraceMeanField_ELBO the divergence."""
         capability("ImproperLogUniform", "log_prob in Trace_ELBO", "numpyro")
         parameters = {"loc": jnp.asarray(LOC), "scale": jnp.asarray(SCALE)}
         sampled = Trace_ELBO(num_particles=40_000)
-        got = sampled.loss(jax.random.key(1), parameters, prior_alone, guide(dist.Normal))
+        got = sampled.loss(jax.random.key(1), parameters, prior_alone, guide)
         # log|w| has a standard deviation of 1.1 at most where mu is small against sigma.
         assert abs(got - self.KL_OF_NORMAL) < 4 * 3 * 1.2 / math.sqrt(40_000)
 

@@ -59,13 +59,6 @@ def test_every_function(wrap):
         lk.kl([wrap(X), wrap(X)])
 
 
-def test_nnx_transforms():
-    nnx = pytest.importorskip("flax.nnx")
-    param = nnx.Param(X)
-    got = nnx.jit(nnx.grad(lambda p: lk.kl(p, reduction="sum")))(param)
-    assert jnp.allclose(got[...], -lk.neg_kl_grad(X), rtol=1e-6)
-
-
 def test_inside_xarray_and_dask():
     """Their ufuncs would read an array of JAX as one of NumPy."""
     xr, da = pytest.importorskip("xarray"), pytest.importorskip("dask.array")

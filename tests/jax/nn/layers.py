@@ -97,21 +97,15 @@ def sampled_outputs(name: str, weight: Any, samples: int) -> np.ndarray:
 
 
 def _unfolded(kind: Kind) -> np.ndarray:
-    """The convolution as a matrix that multiplies its flattened weights, by loops."""
-    outputs, inputs, height, width = kind.shape
-    x = np.pad(kind.x.astype("float64"), ((0, 0), (1, 0), (0, 1)))
-    rows = []
-    for output in range(outputs):
-        group = output // (outputs // 2)
-        for i in range(x.shape[1] - 2 * (height - 1)):
-            for j in range(0, x.shape[2] - width + 1, 2):
-                row = np.zeros(kind.shape)
-                for c in range(inputs):
-                    for a in range(height):
-                        for b in range(width):
-                            row[output, c, a, b] = x[group * inputs + c, i + 2 * a, j + b]
-                rows.append(row.reshape(-1))
-    return np.array(rows)
+    """The convolution as a matrix that multiplies its flattened weights."""
+
+    def convolved(kernel: Any) -> Any:
+        x, numbers = kind.x[None], ("NCHW", "OIHW", "NCHW")
+        options = {**_OPTIONS, "feature_group_count": 2, "dimension_numbers": numbers}
+        return jax.lax.conv_general_dilated(x, kernel, **options).reshape(-1)
+
+    matrix = jax.jacfwd(convolved)(jnp.zeros(kind.shape))
+    return np.asarray(matrix, "float64").reshape(len(matrix), -1)
 
 
 def drawn_outputs(name: str, weight: Any, estimator: str, samples: int) -> np.ndarray:

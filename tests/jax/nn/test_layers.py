@@ -71,28 +71,12 @@ def test_variances_of_fewer_parameters(kind):
     assert jnp.allclose(slope, slopes.sum(-1, keepdims=True), rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["dense", "conv"])
-def test_the_bias_has_no_part_in_the_variance(kind):
-    """The noise with a bias of -100 is the noise without."""
-    weight, x = posterior("weight", KINDS[kind]), minibatch(kind)
-    outputs = 3 if kind == "dense" else 2
-    call = partial(KINDS[kind].call, x, weight, key=KEY)
-    shift = call(jnp.full(outputs, -100.0)) - call()
-    np.testing.assert_allclose(shift, -100.0, rtol=1e-5)
-
-
 @pytest.mark.parametrize("shape", [(0, 3), (0, 4, 3), (2, 0, 3)])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_no_examples(shape, estimator):
     weight = nn.Normal(jnp.ones((3, 2)), jnp.zeros((3, 2)))
     found = nn.dense(jnp.ones(shape), weight, key=KEY, estimator=estimator)
     assert found.shape == (*shape[:-1], 2)
-
-
-def test_no_noise_without_variance():
-    x = minibatch("dense")
-    weight = nn.Normal(jnp.ones((5, 3)), jnp.full((5, 3), -jnp.inf))
-    assert (nn.dense(x, weight, key=KEY) == nn.dense(x, weight)).all()
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -273,13 +257,6 @@ def test_float64():
         assert nn.kl(weight).dtype == "float64"
 
 
-def test_log_alpha_of_weights():
-    normal = nn.Normal(jnp.array([1.0, -2.0, 0.0]), jnp.zeros(3)).log_alpha_of_weights()
-    np.testing.assert_allclose(normal, [0.0, -2 * math.log(2), math.inf])
-    dropout = nn.Dropout(jnp.ones((2, 3)), jnp.array([[1.0], [2.0]]), max_log_alpha=1.5)
-    np.testing.assert_array_equal(dropout.log_alpha_of_weights(), [[1.0] * 3, [1.5] * 3])
-
-
 class TestConvolution:
     """Layouts and options of `jax.lax.conv_general_dilated`."""
 
@@ -306,37 +283,16 @@ class TestConvolution:
         return x, nn.Normal(kernel, spread), numbers, given
 
     @pytest.mark.parametrize("options", CASES, ids=str)
-    def test_is_the_dense_layer_of_the_unfolded_input(self, options):
-        x, weight, numbers, given = self.made(options)
-        out = numbers[2].index("C")
-
-        @jax.jit
-        def unfolded(x, weight):
-            patches = lax.conv_general_dilated_patches(x, (3, 2), **given)
-            columns = jnp.moveaxis(patches, out, -1)
-            # Patches have channels first, then the window; so does the flattened OIHW kernel.
-            order = [numbers[1].index(c) for c in "IHWO"]
-            flat = jax.tree.map(lambda k: jnp.transpose(k, order).reshape(24, 6), weight)
-            # The noise of the layer, whose order is that of its own output.
-            variances = nn.Normal(jnp.exp(flat.log_sigma2), flat.log_sigma2)
-            mean, variance = nn.dense(columns, flat), nn.dense(columns**2, variances)
-            mean, variance = jnp.moveaxis(mean, -1, out), jnp.moveaxis(variance, -1, out)
-            return mean, mean + jnp.sqrt(variance) * jax.random.normal(KEY, mean.shape)
-
-        @jax.jit
-        def layer(x, weight):
-            return nn.conv(x, weight, **options), nn.conv(x, weight, key=KEY, **options)
-
-        for got, expected in zip(layer(x, weight), unfolded(x, weight), strict=True):
-            np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-5)
-
-    @pytest.mark.parametrize("options", CASES, ids=str)
     def test_is_that_of_jax(self, options):
-        """Also with weights for each example: with variance the examples are in their places."""
+        """The mean and the noise, also with weights for each example."""
         x, weight, numbers, given = self.made(options)
         bias = jnp.arange(6.0)
         expected = lax.conv_general_dilated(x, weight.mu, **given)
         assert (nn.conv(x, weight, **options) == expected).all()
+        deviation = jnp.sqrt(lax.conv_general_dilated(x * x, jnp.exp(weight.log_sigma2), **given))
+        noise = deviation * jax.random.normal(KEY, expected.shape)
+        drawn = nn.conv(x, weight, key=KEY, **options)
+        np.testing.assert_allclose(drawn, expected + noise, rtol=2e-5, atol=2e-5)
         axis = numbers[2].index("C")
         shifted = jnp.moveaxis(jnp.moveaxis(expected, axis, -1) + bias, -1, axis)
         assert (nn.conv(x, weight, bias, **options) == shifted).all()

@@ -1,7 +1,6 @@
 """Arrays of any tree that become Gaussian, their samples, and predictions from them."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -171,21 +170,6 @@ class TestLikelihood:
         slopes = jax.grad(lambda x: wrap(likelihood)(x).sum())(x)
         assert (slopes[0, 2:] == 0.0).all()
         assert (slopes[0, :2] != 0.0).all()
-
-
-NAMES = {"cosine_warm_up": ("begin", "end"), "cyclical_warm_up": ("period", "rising")}
-
-
-def test_warm_ups_are_those_of_pytorch():
-    pytest.importorskip("torch")
-    from logunif_kl.torch import nn as torch_nn
-
-    for step in np.linspace(0.0, 11.0, 23):
-        for name, given in (("cosine_warm_up", (2, 8)), ("cyclical_warm_up", (4.0, 0.7))):
-            expected = getattr(torch_nn, name)(step, *given)
-            own = partial(getattr(nn, name), **dict(zip(NAMES[name], given, strict=True)))
-            for found in (own(step), jax.jit(own)(step)):
-                assert float(found) == pytest.approx(expected, abs=1e-6)
 
 
 def test_layers_take_weights_without_noise():

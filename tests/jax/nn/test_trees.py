@@ -59,12 +59,6 @@ def test_a_shared_alpha_counts_for_each_weight_or_scale(kind, name):
     assert math.isclose(nn.kl(weight), lk.kl(one_by_one).sum(), rel_tol=1e-6)
 
 
-def test_gradient_of_a_shared_alpha():
-    weight = nn.Dropout.from_mean(jnp.ones((300, 100)), 0.5, sharing="output")
-    got = jax.grad(nn.neg_kl)(weight).log_alpha
-    np.testing.assert_allclose(got, np.full((1, 100), 300 * lk.neg_kl_grad(0.5)), rtol=1e-6)
-
-
 def test_of():
     scales = nn.Dropout.from_mean(MU, sharing="input", noise="correlated")
     weights = nn.Dropout.from_mean(MU)
@@ -89,21 +83,14 @@ def test_half_types_are_summed_in_float32(dtype):
 
 
 class TestTree:
-    def test_leaves_elsewhere_do_not_count(self):
-        weight = nn.Normal(MU, LOG_SIGMA2)
-        tree = {"a": [weight, jnp.ones(5), None], "b": "text", "c": (jnp.inf,)}
-        assert nn.kl(tree) == nn.kl(weight)
-
-    def test_sum(self):
+    def test_sum_and_names(self):
+        """Leaves elsewhere do not count."""
         one, two = nn.Normal(MU, LOG_SIGMA2), nn.Dropout.from_mean(MU, sharing="layer")
-        assert math.isclose(nn.kl([one, (two, two)]), nn.kl(one) + 2 * nn.kl(two), rel_tol=1e-6)
-
-    def test_names(self):
-        tree = {"in": [nn.Normal(MU, LOG_SIGMA2)], "out": {"w": nn.Dropout.from_mean(MU)}}
+        tree = {"a": [one, jnp.ones(5), None], "b": "text", "c": (jnp.inf, {"w": two}, two)}
         found = nn.named_kl(tree)
-        assert list(found) == ["in.0", "out.w"]
-        assert math.isclose(sum(found.values()), nn.kl(tree), rel_tol=1e-6)
-        assert list(nn.named_kl(tree["out"]["w"])) == [""]
+        assert found == {"a.0": nn.kl(one), "c.1.w": nn.kl(two), "c.2": nn.kl(two)}
+        assert math.isclose(nn.kl(tree), sum(found.values()), rel_tol=1e-6)
+        assert list(nn.named_kl(two)) == [""]
 
     def test_parameters_that_become_arrays(self):
         """As those of Flax NNX do."""
@@ -137,21 +124,25 @@ class TestPenalty:
     def loss(penalty):
         return lambda x: nn.neg_kl(nn.Dropout(jnp.ones_like(x), x), penalty=penalty)
 
-    @pytest.mark.parametrize("name", NAMES)
-    def test_methods(self, name):
-        """Value and gradient are those of the method, in both parametrisations."""
-        method = lk.methods.METHODS[name]
+    @pytest.mark.parametrize("penalty", [*NAMES, lk.fit_sigmoid(1)], ids=str)
+    def test_values_and_gradients(self, penalty):
+        """Those of the method or the fit, in both parametrisations."""
+        if isinstance(penalty, str):
+            method = lk.methods.METHODS[penalty]
+            function, gradient = method.function, method.gradient
+        else:
+            function, gradient = penalty.neg_kl, penalty.neg_kl_grad
         x = self.X.astype("d")
-        value, slope = jax.jit(jax.value_and_grad(self.loss(name)))(jnp.asarray(self.X))
-        assert math.isclose(value, method.function(x).sum(), rel_tol=3e-6)
-        np.testing.assert_allclose(slope, method.gradient(x), rtol=3e-5, atol=1e-6)
+        value, slope = jax.jit(jax.value_and_grad(self.loss(penalty)))(jnp.asarray(self.X))
+        assert math.isclose(value, function(x).sum(), rel_tol=3e-6)
+        np.testing.assert_allclose(slope, gradient(x), rtol=3e-5, atol=1e-6)
         mu = jnp.full(x.shape, -2.0)
         weight = nn.Normal(mu, jnp.asarray(self.X) + 2 * math.log(2))
-        gradient = jax.grad(lambda w: nn.neg_kl(w, penalty=name))(weight)
-        np.testing.assert_allclose(gradient.log_sigma2, slope, rtol=3e-5, atol=1e-6)
-        np.testing.assert_allclose(gradient.mu, slope, rtol=3e-5, atol=1e-6)
-        batched = jax.vmap(lambda x: self.loss(name)(x[None]))(jnp.asarray(self.X))
-        np.testing.assert_allclose(batched, method.function(x), rtol=3e-5, atol=1e-6)
+        of_weight = jax.grad(lambda w: nn.neg_kl(w, penalty=penalty))(weight)
+        for found in (of_weight.log_sigma2, of_weight.mu):
+            np.testing.assert_allclose(found, slope, rtol=3e-5, atol=1e-6)
+        batched = jax.vmap(lambda x: self.loss(penalty)(x[None]))(jnp.asarray(self.X))
+        np.testing.assert_allclose(batched, function(x), rtol=3e-5, atol=1e-6)
 
     @pytest.mark.parametrize("name", ["kingma", "molchanov", "lower_bound"])
     def test_closed_forms_have_second_derivatives(self, name):
@@ -160,12 +151,6 @@ class TestPenalty:
         expected = (grad(x + h) - grad(x - h)) / (2 * h)
         got = jax.grad(jax.grad(self.loss(name)))(jnp.float32(x))
         assert math.isclose(got, expected, rel_tol=1e-4, abs_tol=1e-6)
-
-    def test_fit(self):
-        fit = lk.fit_sigmoid(1)
-        value, slope = jax.value_and_grad(self.loss(fit))(jnp.asarray(self.X))
-        assert math.isclose(value, fit.neg_kl(self.X.astype("d")).sum(), rel_tol=3e-6)
-        np.testing.assert_allclose(slope, fit.neg_kl_grad(self.X.astype("d")), rtol=3e-5)
 
     @pytest.mark.parametrize("name", ["exact", *NAMES])
     def test_a_mean_of_zero(self, name):
@@ -230,16 +215,3 @@ class TestBound:
             one, two = (nn.dense(x, w, key=key, estimator=estimator) for w in (bounded, at_bound))
             assert (one == two).all()
         assert (nn.embedding(ids, bounded, key=key) == nn.embedding(ids, at_bound, key=key)).all()
-
-    def test_descent_stays_and_leaves(self):
-        """The KL pushes log alpha to the bound and no further; the likelihood takes it back."""
-
-        def kl(x):
-            return nn.kl(nn.Dropout(jnp.ones(1), x, max_log_alpha=0.0))
-
-        x, slope = jnp.array([-1.0]), jax.jit(jax.grad(kl))
-        for _ in range(200):
-            x = x - 0.5 * slope(x)
-        assert 0.0 <= x < 0.5
-        x = x - 0.5 * jax.grad(lambda x: -10 * kl(x))(x)
-        assert x < 0.0
