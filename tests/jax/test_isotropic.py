@@ -11,22 +11,9 @@ import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
 import logunif_kl as lk  # noqa: E402
-from logunif_kl import reference  # noqa: E402
 from logunif_kl._arithmetic.isotropic import complex_hessian  # noqa: E402
 from logunif_kl.jax import _isotropic, isotropic  # noqa: E402
-from tests import ulp  # noqa: E402
 from tests.isotropic.frameworks import Framework  # noqa: E402
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["neg_kl_complex", "neg_kl_complex_grad", "neg_kl_complex_hess"])
-def test_values(name, dtype):
-    x = np.concatenate([np.linspace(-4.4, 7.0, 40), [20.0, 33.27, 80.0]]).astype(dtype)
-    with jax.enable_x64(dtype == "float64"):
-        found = jax.jit(getattr(lk, name))(jnp.asarray(x))
-    assert found.dtype == dtype
-    for got, at in zip(found.tolist(), x.tolist(), strict=True):
-        assert abs(ulp.error(got, getattr(reference, name)(at, dps=30), dtype)) <= 4.0
 
 
 def test_types_and_options():
@@ -49,13 +36,10 @@ def test_types_and_options():
 def test_derivatives():
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
-        x, re, im, s = (jnp.asarray(rng.normal(size=5) * 2) for _ in range(4))
+        x, mu, s = (jnp.asarray(rng.normal(size=5) * 2) for _ in range(3))
         for function in (isotropic.neg_kl_complex, lambda x: isotropic.neg_kl_vector(x, 3.5)):
             check_grads(function, (x,), order=2, rtol=1e-4)
-        of_normal = isotropic.neg_kl_complex_normal
-        check_grads(of_normal, (re, s), order=2, rtol=1e-3)
-        parts = (re, im, s)
-        check_grads(lambda a, b, s: of_normal(jax.lax.complex(a, b), s), parts, 2, rtol=1e-3)
+        check_grads(isotropic.neg_kl_complex_normal, (mu, s), order=2, rtol=1e-3)
         first = jax.vmap(jax.grad(lk.neg_kl_complex))(x)
         assert jnp.array_equal(first, lk.neg_kl_complex_grad(x))
         second = jax.vmap(jax.grad(jax.grad(lk.neg_kl_complex)))(x)

@@ -72,32 +72,18 @@ class TestScaled:
         expected += nn.kl(nn.Normal(node.mu, node.log_sigma2), penalty=nn.NormalPrior(1.0))
         assert float(nn.kl({"w": node})) == pytest.approx(float(expected), rel=1e-6)
         grouped = nn.Scaled(node.mu, node.log_sigma2, node.scale, node.scale_log_sigma2, groups=3)
+        log_alpha = node.scale_log_sigma2 - 2.0 * jnp.log(jnp.abs(node.scale))
+        found = nn.log_alpha({"w": node})["w"]
+        np.testing.assert_allclose(found, jnp.broadcast_to(log_alpha, MU.shape), rtol=1e-6)
         more = 2.0 * nn.kl(nn.Normal(node.scale, node.scale_log_sigma2))
         assert float(nn.kl(grouped)) == pytest.approx(float(expected + more), rel=1e-6)
-
-    def test_as_in_pytorch(self):
-        torch = pytest.importorskip("torch")
-        from logunif_kl.torch import nn as torch_nn
-
-        node = self.node()
-        layer = torch_nn.VariationalLinear(4, 3, bias=False, posterior="scaled")
-        with torch.no_grad():
-            for name in ("log_sigma2", "scale", "scale_log_sigma2"):
-                value = torch.from_numpy(np.array(getattr(node, name)).T.copy())
-                layer.get_parameter(name).copy_(value)
-            layer.weight.copy_(torch.from_numpy(np.array(node.mu).T.copy()))
-        assert nn.kl(node) == pytest.approx(layer.kl().item(), rel=1e-6)
-        found = nn.log_alpha({"w": node})["w"].T
-        np.testing.assert_allclose(found, layer.log_alpha_of_weights().detach(), rtol=1e-6)
-        x = jax.random.normal(KEY, (2, 4))
-        mean = layer.eval()(torch.from_numpy(np.array(x))).detach()
-        np.testing.assert_allclose(nn.dense(x, node), mean, rtol=1e-5, atol=1e-6)
 
     @pytest.mark.parametrize("estimator", ["local", "per_example", "per_batch"])
     def test_moments_of_its_samples(self, estimator):
         node, x = self.node(), jnp.array([1.0, -0.5, 2.0, 3.0])
         keys = jax.random.split(KEY, 20_000)
         y = jax.vmap(lambda k: nn.dense(x[None], node, key=k, estimator=estimator)[0])(keys)
+        np.testing.assert_allclose(nn.dense(x, node), x @ (node.scale * MU), rtol=1e-6)
         drawn = jax.vmap(nn.sample, (None, 0))(node, keys)
         variance = math.exp(-0.5)
         second = (node.scale**2 + variance) * (MU**2 + math.exp(-1.0))

@@ -68,10 +68,9 @@ def test_moments(kind, name, estimator):
     assert distance(kind, name, estimator) < MOST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POSTERIORS)
-@pytest.mark.parametrize(
-    "kind", ["dense", *(pytest.param(k, marks=pytest.mark.slow) for k in ("conv", "embedding"))]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_two_percent_are_seen(kind, name, monkeypatch):
     """The variance times 1.02."""
     normals = _noise.normals
