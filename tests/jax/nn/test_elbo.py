@@ -35,16 +35,6 @@ class TestElbo:
         assert bound.value == -(10**6) - 1
         assert {each.dtype for each in bound} == {jnp.dtype("float32")}
 
-    def test_transforms(self):
-        def loss(likelihood, weight):
-            bound = nn.elbo(likelihood, jnp.array(-3.0), 6, kl_weight=weight)
-            return bound.loss, bound
-
-        traced = jax.jit(jax.value_and_grad(loss, has_aux=True))
-        (value, bound), gradient = traced(jnp.array([-1.0, -2.0]), jnp.array(0.5))
-        assert value == bound.loss == (9.0 + 1.5) / 6
-        assert gradient.tolist() == [-0.5, -0.5]
-
 
 def test_warm_ups():
     steps = np.linspace(0.0, 30.0, 61)

@@ -312,31 +312,34 @@ class TestConvolution:
         assert nn.conv(x, weight, key=KEY).shape == (2, 4, *[4] * dimensions)
 
 
+def with_scales(shape, axis):
+    options = {"sharing": "input", "noise": "correlated", "input_axis": axis}
+    return nn.Dropout.from_mean(jnp.ones(shape), 0.0, **options)
+
+
 class TestExamples:
     """Which outputs share a draw."""
 
-    def test_dense(self):
-        weight = nn.Normal(jnp.zeros((2, 1)), jnp.zeros((2, 1)))
-        x = jnp.ones((3, 4, 2))
-        assert distinct(nn.dense(x, weight, key=KEY)) == 12
-        of_example = nn.dense(x, weight, key=KEY, estimator="per_example")
-        assert distinct(of_example) == 3
-        assert (of_example == of_example[:, :1]).all()
-        assert distinct(nn.dense(x, weight, key=KEY, estimator="per_batch")) == 1
-        assert nn.dense(x[0, 0], weight, key=KEY, estimator="per_example").shape == (1,)
+    NORMAL = nn.Normal(jnp.zeros((2, 1)), jnp.zeros((2, 1)))
 
     @pytest.mark.parametrize(
-        ("call", "x", "kernel", "axis", "counts"),
+        ("call", "weight", "x", "counts"),
         [
-            (nn.dense, (3, 4, 2), (2, 1), 0, (12, 3, 1)),
-            (nn.conv, (3, 2, 5), (1, 2, 1), 1, (3, 3, 1)),
+            (nn.dense, NORMAL, (3, 4, 2), (12, 3, 1)),
+            (nn.dense, with_scales((2, 1), 0), (3, 4, 2), (12, 3, 1)),
+            (nn.conv, with_scales((1, 2, 1), 1), (3, 2, 5), (3, 3, 1)),
         ],
+        ids=["dense", "dense with scales", "conv with scales"],
     )
-    def test_scales(self, call, x, kernel, axis, counts):
-        options = {"sharing": "input", "noise": "correlated", "input_axis": axis}
-        weight = nn.Dropout.from_mean(jnp.ones(kernel), 0.0, **options)
+    def test_counts(self, call, weight, x, counts):
         for estimator, count in zip(ESTIMATORS, counts, strict=True):
-            assert distinct(call(jnp.ones(x), weight, key=KEY, estimator=estimator)) == count
+            found = call(jnp.ones(x), weight, key=KEY, estimator=estimator)
+            assert distinct(found) == count
+            assert estimator == "local" or (found == found[:, :1]).all()
+
+    def test_one_example(self):
+        x = jnp.ones(2)
+        assert nn.dense(x, self.NORMAL, key=KEY, estimator="per_example").shape == (1,)
 
     def test_embedding(self):
         weight = nn.Normal(jnp.zeros((4, 1)), jnp.zeros((4, 1)))

@@ -44,13 +44,6 @@ class TestTrees:
         np.testing.assert_allclose(again["layers"][0]["kernel"], kernel, rtol=1e-6)
         assert (nn.sample(made, jax.random.key(1))["layers"][1]["table"] != table).all()
 
-    def test_its_gradients(self):
-        made = nn.Normal(jnp.array([1.0, -2.0]), jnp.array([-1.0, 0.5]))
-        found = jax.grad(lambda node: (nn.sample({"w": node}, KEY)["w"] ** 2).sum())(made)
-        w = nn.sample({"w": made}, KEY)["w"]
-        np.testing.assert_allclose(found.mu, 2.0 * w, rtol=1e-6)
-        np.testing.assert_allclose(found.log_sigma2, w * (w - made.mu), rtol=1e-5)
-
     @pytest.mark.parametrize("sharing", ["weight", "output", "input", "layer"])
     def test_moments_of_dropout(self, sharing):
         node = nn.Dropout.from_mean(jnp.array([[1.0, 2.0]] * 3), -1.0, sharing=sharing)
