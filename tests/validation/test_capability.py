@@ -54,32 +54,37 @@ def test_slow(record_property):
 """
 
 
-@pytest.fixture
-def elsewhere(tmp_path, monkeypatch):
-    """A table of its own, of the tests above."""
-
-    def cases(second):
-        (tmp_path / "test_cases.py").write_text(CASES.format(second=second))
-
-    monkeypatch.setattr(tool, "RESULT", tmp_path / "capability.json")
-    monkeypatch.setattr(tool, "TESTS", {"mpmath": (str(tmp_path),)})
-    cases(True)
-    return cases
-
-
 GRAD = Capability("mpmath", "grad", "neg_kl")
 NESTED = {Capability("mpmath", "vmap: nested", name) for name in ("neg_kl", "kl")}
 TEARDOWN = Capability("mpmath", "teardown", "kl")
 SLOW = Capability("mpmath", "slow", "kl")
+ALL = {row: {"default"} for row in (GRAD, *NESTED, TEARDOWN)}
+
+
+@pytest.fixture
+def tests(tmp_path, monkeypatch):
+    """The tool with the tests above alone: the file is returned, in which the second test fails."""
+    path = tmp_path / "test_cases.py"
+    path.write_text(CASES.format(second=False))
+    monkeypatch.setattr(tool, "RESULT", tmp_path / "capability.json")
+    monkeypatch.setattr(tool, "TESTS", {"mpmath": (str(tmp_path),)})
+    return path
 
 
 def rows():
     return tool.on_file()[1]
 
 
-def test_passing_tests_make_the_table(elsewhere, capsys):
+def write(*more):
+    """Write the table of a default run in which all tests passed, and return the file's text."""
+    tool.write({**ALL, **{row: {"default"} for row in more}}, {}, "first", "default")
+    return tool.RESULT.read_text()
+
+
+def test_passing_tests_make_the_table(tests, capsys):
+    tests.write_text(CASES.format(second=True))
     assert tool.main([]) == 1  # the expected failure
-    assert rows() == {row: {"default"} for row in (GRAD, *NESTED, TEARDOWN)}
+    assert rows() == ALL
     captured = capsys.readouterr()
     assert "kl in mpmath: expected: " in captured.err
     assert re.search(r"\| vmap: nested +\| yes +\| yes +\|", captured.out)
@@ -88,12 +93,9 @@ def test_passing_tests_make_the_table(elsewhere, capsys):
     assert record.is_sealed(tool.RESULT)
 
 
-def test_a_failing_test_takes_the_capability_away(elsewhere, capsys, tmp_path):
-    tool.main([])
-    elsewhere(False)
-    path = tmp_path / "test_cases.py"
-    path.write_text(path.read_text().replace("neg_kl:mpmath:vmap", "neg_kl:mpmath:new"))
-    before = tool.RESULT.read_text()
+def test_a_failing_test_takes_the_capability_away(tests, capsys):
+    before = write()
+    tests.write_text(tests.read_text().replace("neg_kl:mpmath:vmap", "neg_kl:mpmath:new"))
     assert tool.main(["--check"]) == 1
     assert tool.RESULT.read_text() == before
     said = capsys.readouterr().err
@@ -109,55 +111,34 @@ def test_a_failing_test_takes_the_capability_away(elsewhere, capsys, tmp_path):
     }
 
 
-def test_nothing_is_lost_where_tests_cannot_run(elsewhere, capsys, tmp_path, monkeypatch):
-    tool.main([])
-    before = tool.RESULT.read_text()
-    (tmp_path / "test_more.py").write_text("import a_module_that_is_not_there")
-    for arguments in ([], ["--check"]):
-        assert tool.main(arguments) == 1
-        assert tool.RESULT.read_text() == before
-        said = capsys.readouterr().err
-        assert "the tests of mpmath failed (pytest: 2)" in said
-        told = "nothing was written, for the tests of mpmath did not run to their end" in said
-        assert told == (not arguments)
-    monkeypatch.setattr(tool.sys, "executable", shutil.which("false"))  # no pytest, and no report
+def test_nothing_is_lost_where_tests_cannot_run(tests, capsys, monkeypatch):
+    before = write()
+    tests.write_text("import a_module_that_is_not_there")
     assert tool.main([]) == 1
+    said = capsys.readouterr().err
+    assert "the tests of mpmath failed (pytest: 2)" in said
+    assert "nothing was written, for the tests of mpmath did not run to their end" in said
+    monkeypatch.setattr(tool.sys, "executable", shutil.which("false"))  # no pytest, and no report
+    assert tool.main([]) == tool.main(["--check"]) == 1
     assert tool.RESULT.read_text() == before
 
 
-def test_each_run_keeps_the_rows_of_the_others(elsewhere):
-    tool.main([])
-    before = rows()
-    first = json.loads(tool.RESULT.read_text())["runs"]
+def test_a_run_keeps_the_rows_of_others_and_of_frameworks_that_are_not_installed(tests, capsys):
+    absent = Capability("no-such-library", "grad", "kl")
+    first = json.loads(write(absent))["runs"]["default"]
     assert tool.main(["--run", "slow"]) == 0
-    assert rows() == before | {SLOW: {"slow"}}
+    captured = capsys.readouterr()
+    assert "no-such-library is not installed: its 1 rows are as they were on file" in captured.out
+    assert captured.err == ""
+    assert rows() == ALL | {absent: {"default"}, SLOW: {"slow"}}
     document = json.loads(tool.RESULT.read_text())
     made = document["runs"]
-    assert list(made) == ["default", "slow"]
-    assert made["default"] == first["default"]
-    assert made["default"]["command"] == "python -m validation.tools.capability"
+    assert made == {"default": first, "slow": made["slow"]}
     assert made["slow"]["command"] == "python -m validation.tools.capability --run slow"
     for run, about in made.items():
         version = about["versions"]["mpmath"]
         shown = document["made_with"]["mpmath"][run]
         assert shown == {"version": f"mpmath {version}", "date": about["date"]}
-    assert tool.main(["--run", "slow", "--check"]) == 0
-    tool.main([])
-    assert rows() == before | {SLOW: {"slow"}}
-
-
-def test_rows_of_frameworks_that_are_not_installed_are_kept(elsewhere, capsys):
-    tool.main([])
-    document = json.loads(tool.RESULT.read_text())
-    absent = {"framework": "no-such-library", "transform": "grad", "function": "kl"}
-    document["rows"].append({**absent, "runs": ["default"]})
-    tool.RESULT.write_text(json.dumps(document))
-    tool.main(["--check"])
-    captured = capsys.readouterr()
-    assert "no-such-library is not installed: its 1 rows are as they were on file" in captured.out
-    assert "no-such-library" not in captured.err
-    tool.main([])
-    assert rows()[Capability(**absent)] == {"default"}
 
 
 def test_every_test_that_records_is_run_by_the_tool():

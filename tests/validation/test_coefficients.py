@@ -14,16 +14,14 @@ from validation.coefficients import functions, isotropic, posteriors, write
 from validation.paths import PACKAGE
 
 
-@pytest.mark.parametrize(
-    ("function", "fmt"),
-    [("kl_gap", "float32"), ("kl_gap", "float32_in_u"), ("neg_kl_grad", "float32_in_float64")],
-)
-def test_one_table_is_made_again_bit_for_bit(function, fmt):
+@pytest.mark.parametrize("fmt", ["float32", "float32_in_float64"])
+def test_one_table_is_made_again_bit_for_bit(fmt):
+    """The tables of neg_kl are those that take the least time."""
     spec, digest = generator.load_spec()
-    [entry] = [e for e in spec["table"] if (e["function"], e["format"]) == (function, fmt)]
+    [entry] = [e for e in spec["table"] if (e["function"], e["format"]) == ("neg_kl", fmt)]
     table = generator.fit_entry(entry, spec["digits"], spec["centre_bits"])
     with mp.workdps(spec["digits"]):
-        if fmt in ("float32", "float32_in_u"):
+        if fmt == "float32":
             made = write.python_source([table], [], digest).split("TABLES")[1].split("\n", 1)[1]
             block, file = made.split("}\n")[0], "_arithmetic/coefficients.py"
         else:
@@ -36,14 +34,15 @@ def test_one_table_is_made_again_bit_for_bit(function, fmt):
 
 
 @pytest.mark.parametrize("module", [isotropic, posteriors])
-def test_the_interpolants_are_made_again(module, tmp_path, monkeypatch, capsys):
-    assert generated.main(module.COMMAND, module.sources, ["--check"]) == 0
-    monkeypatch.setattr(module, "TABLES", tmp_path / "tables.py")
-    assert generated.main(module.COMMAND, module.sources, ["--check"]) == 1
+def test_the_interpolants_are_made_again(module, tmp_path, capsys):
+    made = module.sources()
+    assert generated.main(module.COMMAND, lambda: made, ["--check"]) == 0
+    (text,) = made.values()
+    elsewhere = {tmp_path / "tables.py": text}
+    for arguments, status in ((["--check"], 1), ([], 0), (["--check"], 0)):
+        assert generated.main(module.COMMAND, lambda: elsewhere, arguments) == status
     said = f"/tables.py differs from its source: run {module.COMMAND}\n"
     assert capsys.readouterr().err.endswith(said)
-    assert generated.main(module.COMMAND, module.sources, []) == 0
-    assert generated.main(module.COMMAND, module.sources, ["--check"]) == 0
 
 
 @pytest.mark.slow
@@ -75,11 +74,6 @@ def test_float32_tables_hold_float32_numbers():
             for r in ranges:
                 numbers = [*r.coefficients, r.base_hi, r.base_lo]
                 assert [float(np.float32(c)) for c in numbers] == numbers
-
-
-def test_tail_sum_refuses_what_it_cannot_reach():
-    with mp.workdps(300), pytest.raises(ArithmeticError, match="does not reach 300 digits at 200"):
-        functions.grad(mpf(200))
 
 
 def test_bounds_in_log_alpha_fall_as_u_rises():
