@@ -1,7 +1,6 @@
 """The arithmetic written in other languages: the files are those of today's `_arithmetic`."""
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -18,17 +17,6 @@ class TestFiles:
     def test_are_what_the_generator_makes(self):
         assert generator.main(["--check"]) == 0
 
-    def test_count(self, capsys):
-        assert generator.main(["--count"]) == 0
-        counted = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
-        assert list(counted) == ["value", "gradient", "neg_kl", "neg_kl_grad", "neg_kl_hess"]
-        # Elementary functions cost much: these two take them from bits, and no division but one.
-        for name, divisions in ("value", ["1 inverse"]), ("gradient", ["1 inverse", "1 quotient"]):
-            parts = re.findall(r"\d+ \w+", counted[name])
-            dear = [p for p in parts if re.search("exp|log|round|divide|inverse|quotient", p)]
-            assert sorted(dear) == divisions
-        assert "1 exp" in counted["neg_kl"]
-
 
 class TestTracing:
     @pytest.mark.parametrize("x", [0.1, 1 / 3, 2.0**-126, 3.4e38, 1e20, -7.0, 2.0**32])
@@ -43,17 +31,17 @@ class TestTracing:
         with pytest.raises(ValueError, match="1e-40 is not a normal float32"):
             Tracer().argument("a") * 1e-40
 
-    @pytest.mark.parametrize("n", [2**24 + 1, 0x3F35050F, 0x7FFFFFFF, -(2**25) + 1])
+    @pytest.mark.parametrize("n", [2**24 + 1, -(2**25) + 1])
     def test_an_integer_that_float32_lacks(self, n):
         bits = Tracer().bits(Tracer().argument("a"))
         with pytest.raises(ValueError, match="is not a float32: keep it out of the arithmetic"):
             bits + n
 
-    def test_an_unknown_operation(self):
+    def test_what_cannot_be_traced(self):
         with pytest.raises(NotImplementedError, match=r"the arithmetic uses xp\.sinh"):
             Tracer().sinh(1.0)
-
-    def test_a_branch(self):
+        with pytest.raises(NotImplementedError, match="the arithmetic uses exp, for which C has"):
+            lines(lambda xp, a, b: xp.exp(a))
         with pytest.raises(TypeError, match="use where"):
             bool(Tracer().argument("a") > 0.0)
 
@@ -85,7 +73,3 @@ class TestC:
 
         assert lines(twice, pick=(0, 1))[1] == "EACH(V, t1, t0[i] + a[i]);"
         assert lines(twice, pick=(0,))[0] == "EACH(V, t0, MADD(a[i], b[i], a[i]));"
-
-    def test_what_c_has_no_name_for(self):
-        with pytest.raises(NotImplementedError, match="the arithmetic uses exp, for which C has"):
-            lines(lambda xp, a, b: xp.exp(a))

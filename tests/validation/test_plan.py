@@ -43,7 +43,6 @@ class TestPlan:
             ("Intel(R) Xeon(R) Processor @ 2.80GHz", ("avx512", "avx2"), "torch.json"),
             ("Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz", ("avx2", "python"), "torch_avx2.json"),
             ("AMD EPYC", ("avx512", "avx2"), "torch_avx2.json"),
-            ("AMD EPYC", ("avx2", "python"), "torch_avx2.json"),
         ):
             monkeypatch.setattr(plan, "cpu_name", lambda found=cpu: found)
             monkeypatch.setattr(plan.ufuncs, "available_kernels", lambda found=kernels: found)

@@ -1,6 +1,5 @@
 """The execution of PTX on the CPU: its roundings exactly, and the instructions one by one."""
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 
 from validation.accuracy.search import from_ordinals, ordinals
-from validation.cuda.ptx import SPACE, Approximation, Machine, flushed, fma, shifted, statements
+from validation.cuda.ptx import Approximation, Machine, flushed, fma, statements
 
 INF, NAN = math.inf, math.nan
 F32 = np.float32
@@ -68,20 +67,6 @@ class TestRounding:
         assert (a.astype(float) * b + c).astype(F32)[0] != F32(wanted)
         assert fma(a, b, c)[0] == F32(wanted)
 
-    def test_what_is_not_finite(self):
-        a, b, c = (np.array(v, F32) for v in ((INF, 0, 1, NAN), (1, INF, 1, 1), (-1, 1, -INF, 1)))
-        with np.errstate(all="ignore"):
-            np.testing.assert_array_equal(fma(a, b, c), [INF, NAN, -INF, NAN])
-
-    def test_shifted_and_flushed(self):
-        a = np.array([1.0, -1.0, 0.0, 3.4028235e38, 1e-45, NAN], F32)
-        next_to_1 = np.nextafter(F32(1), F32(2))
-        wanted = np.array([next_to_1, -next_to_1, 0.0, INF, 0.0, NAN], F32)
-        np.testing.assert_array_equal(shifted(a, np.array([1, 1, 0, 5, -3, 0])), wanted)
-        got = flushed(np.array([1e-40, -1e-40, 1.1754944e-38, INF, NAN], F32))
-        np.testing.assert_array_equal(got, np.array([0, 0, 1.1754944e-38, INF, NAN], F32))
-        assert np.signbit(got[1])
-
 
 class TestApproximation:
     A = np.array([0.3, 0.7, 1.5, 40.0], F32)
@@ -91,16 +76,6 @@ class TestApproximation:
         exact = 1.0 / self.A.astype(float)
         places = ordinals(Approximation(share).apply(exact, self.A)) - ordinals(exact.astype(F32))
         assert set(places) == {int(share)}
-
-    def test_what_is_documented_is_exact_and_the_rest_is_drawn(self):
-        a = np.array([0.0, -INF, INF, NAN], F32)
-        with np.errstate(all="ignore"):
-            exact = 1.0 / a.astype(float)
-        for approximation in (Approximation(1.0), Approximation(1.0, np.random.default_rng(0))):
-            np.testing.assert_array_equal(approximation.apply(exact, a), exact)
-        exact = np.full(1000, 1.7)
-        drawn = approximation.apply(exact, np.ones(1000, F32))
-        assert set(ordinals(drawn) - ordinals(exact.astype(F32))) == {-1, 0, 1}
 
 
 def program(*lines):
@@ -172,28 +147,8 @@ class TestMachine:
         """A predicate keeps the other threads, and comparisons are false for NaN."""
         np.testing.assert_array_equal(run(values, *lines), wanted)
 
-    def test_vectors_and_blocks(self):
-        values = np.arange(16, dtype=F32)
-        out = np.zeros(16, F32)
-        lines = (
-            *LOAD[:2],
-            "mov.u32 %r1, %ctaid.x;",
-            "mov.u32 %r2, %tid.x;",
-            "shl.b32 %r3, %r1, 1;",
-            "add.s32 %r3, %r3, %r2;",
-            "mul.wide.u32 %rd3, %r3, 16;",
-            "add.s64 %rd1, %rd1, %rd3;",
-            "add.s64 %rd2, %rd2, %rd3;",
-            "ld.global.v4.b32 { %r4, %r5, %r6, %r7 }, [ %rd1 + 0 ];",
-            "st.global.v4.b32 [ %rd2 + 0 ], { %r7, %r6, %r5, %r4 };",
-        )
-        Machine(2, 2, [values, out], Approximation(0.0)).run(program(*lines))
-        wanted = list(itertools.chain(*(range(i + 3, i - 1, -1) for i in range(0, 16, 4))))
-        np.testing.assert_array_equal(out, wanted)
-
     def test_what_is_unknown(self):
         with pytest.raises(ValueError, match=r"the PTX instruction sin.approx.f32 is not known"):
             run([1.0], "sin.approx.f32 %r9, %r2;")
         with pytest.raises(ValueError, match=r"'\?\?' is not a PTX statement"):
             statements(program("??;"))
-        assert SPACE > 2**32
