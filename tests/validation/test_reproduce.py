@@ -34,6 +34,10 @@ def files():
     return {p: hashlib.sha256(p.read_bytes()).digest() for p in RESULTS.rglob("*.*")}
 
 
+def dataset(name):
+    return Dataset(name, *[Split(np.zeros((1, 4)), np.zeros(1))] * 2, "")
+
+
 @pytest.fixture
 def ran(monkeypatch):
     """Run nothing, and note what would have been; a status per module can be set."""
@@ -51,16 +55,10 @@ def ran(monkeypatch):
     return run
 
 
-class TestWorks:
-    @pytest.mark.parametrize("name", WORKS)
-    def test_its_command_is_there(self, name, tmp_path):
-        files = dict.fromkeys(command.OPTIONS, "FILE")
-        for argv in (WORKS[name].full(files), WORKS[name].quick(tmp_path)):
-            assert argv[:2] == [sys.executable, "-m"]
-            path = ROOT.joinpath(*argv[2].split("."))
-            module = path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
-            assert '__name__ == "__main__"' in module.read_text(encoding="utf-8")
+FILES = dict.fromkeys(command.OPTIONS, "FILE")
 
+
+class TestWorks:
     def test_those_that_take_data(self):
         without = {name for name, each in WORKS.items() if not each.images}
         of_hron = {name for name in WORKS if name.startswith("hron2017.")}
@@ -72,8 +70,14 @@ class TestWorks:
         assert WORKS["haussmann2018.fashion"].full(files)[-2:] == ["--data", "/f.npz"]
 
     @pytest.mark.parametrize("name", WORKS)
-    def test_a_small_form_writes_into_its_folder_alone(self, name, tmp_path):
-        words = WORKS[name].quick(tmp_path)[3:]
+    def test_its_commands_are_there_and_the_small_form_writes_into_its_folder(self, name, tmp_path):
+        full, quick = WORKS[name].full(FILES), WORKS[name].quick(tmp_path)
+        for argv in (full, quick):
+            assert argv[:2] == [sys.executable, "-m"]
+            path = ROOT.joinpath(*argv[2].split("."))
+            module = path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
+            assert '__name__ == "__main__"' in module.read_text(encoding="utf-8")
+        words = quick[3:]
         assert ("--quick" in words) == bool(WORKS[name].paper)
         assert "--data" not in words
         assert not any(word.startswith("validation/results") for word in words)
@@ -81,8 +85,6 @@ class TestWorks:
             assert Path(words[words.index(option) + 1]).is_relative_to(tmp_path)
         if name == "papers":
             assert set(words) < {each["name"] for each in CLAIMS}
-        if name == "ladder":
-            assert words[-2] == "--out"
 
     def test_a_choice(self):
         both = [each.name for each in work.chosen(["hron2017.slides", "papers"])]
@@ -141,11 +143,6 @@ class TestList:
         assert listing.PAPERS["hron2017"] not in said
         assert ran.made == []
 
-    def test_a_name_of_no_system(self, capsys, monkeypatch):
-        monkeypatch.setattr(listing, "systems", tuple)
-        listing.put(["hron2017.slides"])
-        assert capsys.readouterr().out == "No system in systems.toml names hron2017.slides.\n"
-
     def test_whether_a_record_is_there(self, tmp_path, monkeypatch):
         state = listing._state.__wrapped__
         assert state("validation/results/hron2017/slides.json") == "there"
@@ -169,13 +166,50 @@ def defined(path):
 
 
 class TestFull:
-    def test_without_data_nothing_is_run(self, ran, capsys):
-        assert command.main(["hron2017.slides", "kingma2015"]) == 2
-        assert capsys.readouterr().err == (
-            "python -m validation.reproduce: error: nothing was run, since "
-            "kingma2015.constraint and 9 more take MNIST, and no data are named: give "
-            "--data FILE or set LOGUNIF_KL_MNIST to MNIST as .npz or IDX files\n"
-        )
+    @pytest.mark.parametrize(
+        ("images", "arguments", "said"),
+        [
+            (
+                None,
+                ["hron2017.slides", "kingma2015"],
+                "kingma2015.constraint and 9 more take MNIST, and no data are named: give --data "
+                "FILE or set LOGUNIF_KL_MNIST to MNIST as",
+            ),
+            (
+                "MNIST",
+                ["haussmann2018", "--data", "m"],
+                "haussmann2018.fashion takes Fashion-MNIST, and no data are named: give "
+                "--fashion-mnist FILE or set LOGUNIF_KL_FASHION_MNIST to Fashion-MNIST as",
+            ),
+            (
+                "MNIST",
+                ["haussmann2018", "--data", "m", "--fashion-mnist", "m"],
+                "haussmann2018.fashion takes Fashion-MNIST, and m is MNIST: give --fashion-mnist "
+                "FILE or set LOGUNIF_KL_FASHION_MNIST to Fashion-MNIST as",
+            ),
+            (
+                "Fashion-MNIST",
+                ["kingma2015.speed", "--data", "f"],
+                "kingma2015.speed takes MNIST, and f is Fashion-MNIST: give --data FILE or set "
+                "LOGUNIF_KL_MNIST to MNIST as",
+            ),
+        ],
+    )
+    def test_without_its_images_nothing_is_run(
+        self, images, arguments, said, ran, capsys, monkeypatch
+    ):
+        """A wrong file is not found out after the hours of the other experiments."""
+        if images:
+            monkeypatch.setattr(command.data, "read", lambda named: dataset(images))
+        assert command.main(arguments) == 2
+        start = "python -m validation.reproduce: error: nothing was run, since"
+        assert capsys.readouterr().err == f"{start} {said} .npz or IDX files\n"
+        assert ran.made == []
+
+    def test_a_file_that_is_not_there(self, ran, capsys, tmp_path):
+        assert command.main(["gal2016.rotated", "--data", str(tmp_path / "no.npz")]) == 2
+        said = capsys.readouterr().err
+        assert "nothing was run, since gal2016.rotated takes MNIST, and there is no file" in said
         assert ran.made == []
 
     @pytest.mark.parametrize("options", [(), ("--quick",)])
@@ -189,27 +223,8 @@ class TestFull:
         )
         assert command.main(["papers", *options]) == 0
 
-    def test_mnist_is_not_taken_for_fashion_mnist(self, ran, capsys, monkeypatch):
-        """Nor found out after the hours of the other experiments."""
-        mnist = Dataset("MNIST", *[Split(np.zeros((1, 4)), np.zeros(1))] * 2, "")
-        monkeypatch.setattr(command.data, "read", lambda named: mnist)
-        start = "python -m validation.reproduce: error: nothing was run, since "
-        taker = "haussmann2018.fashion takes Fashion-MNIST"
-        for options, why in {
-            ("--data", "m"): "no data are named: give --fashion-mnist FILE or set "
-            "LOGUNIF_KL_FASHION_MNIST to Fashion-MNIST as",
-            ("--data", "m", "--fashion-mnist", "m"): "m is MNIST: give --fashion-mnist FILE or set "
-            "LOGUNIF_KL_FASHION_MNIST to Fashion-MNIST as",
-        }.items():
-            assert command.main(["haussmann2018", *options]) == 2
-            assert capsys.readouterr().err == f"{start}{taker}, and {why} .npz or IDX files\n"
-        assert ran.made == []
-
     def test_each_experiment_gets_its_images(self, ran, monkeypatch):
-        def named(file):
-            return Dataset(file, *[Split(np.zeros((1, 4)), np.zeros(1))] * 2, "")
-
-        monkeypatch.setattr(command.data, "read", named)
+        monkeypatch.setattr(command.data, "read", dataset)
         names = ["kingma2015.speed", "haussmann2018.fashion", "hron2017.slides"]
         monkeypatch.setattr(command.show, "results", lambda *_: "")
         assert command.main([*names, "--data", "/MNIST", "--fashion-mnist", "/Fashion-MNIST"]) == 0
@@ -218,22 +233,6 @@ class TestFull:
         assert command.main(names) == 0
         images = ["--data", "/MNIST"], [], ["--data", "/Fashion-MNIST"]
         assert [argv[3:] for argv in ran.made] == [*images, *images]
-
-    def test_fashion_mnist_is_not_taken_for_mnist(self, ran, capsys, monkeypatch):
-        fashion = Dataset("Fashion-MNIST", *[Split(np.zeros((1, 4)), np.zeros(1))] * 2, "")
-        monkeypatch.setattr(command.data, "read", lambda named: fashion)
-        assert command.main(["kingma2015.speed", "--data", "f"]) == 2
-        said = (
-            "f is Fashion-MNIST: give --data FILE or set LOGUNIF_KL_MNIST to MNIST as .npz or IDX"
-        )
-        assert said in capsys.readouterr().err
-        assert ran.made == []
-
-    def test_data_that_are_none(self, ran, capsys, tmp_path):
-        assert command.main(["gal2016.rotated", "--data", str(tmp_path / "no.npz")]) == 2
-        said = capsys.readouterr().err
-        assert "nothing was run, since gal2016.rotated takes MNIST, and there is no file" in said
-        assert ran.made == []
 
     @pytest.mark.parametrize(("status", "how"), [(2, "exit status 2"), (-9, "signal 9")])
     def test_after_a_failure_the_others_are_run(self, ran, capsys, status, how):

@@ -54,12 +54,6 @@ class TestSpeed:
         assert shown[2:4] == [f"{worst['argument']}: {worst['at']}", worst["elements"]]
         assert shown[4] == with_quartiles(worst["against_usual"])
 
-    def test_training_shows_its_ratios_by_size(self):
-        (suite,) = records("training")[1]["suites"]
-        what = "ours, jitted / peers, jitted, forward+backward"
-        ratios = [r for sized in suite["sizes"] for r in sized["ratios"] if r["what"] == what]
-        assert cells("training")[what] == [*map(with_quartiles, ratios)]
-
 
 def test_the_accuracy_of_frameworks_is_rounded_up():
     rows = records("frameworks")[-1]["rows"]
