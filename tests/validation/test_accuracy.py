@@ -75,16 +75,6 @@ class TestUlp:
                 wanted = float(definition.error(g, mpmath.mpf(h) + mpmath.mpf(t), dtype))
                 assert e == pytest.approx(wanted, rel=1e-9, abs=1e-12)
 
-    def test_scale_is_a_power_of_two(self):
-        """A truth far below the smallest subnormal number is as good as zero."""
-        assert ulp.error([0.0, 5e-324], exact([1.5, 1.5], -1080), "float64").tolist() == [
-            1.5 * 2.0**-6,
-            1 - 1.5 * 2.0**-6,
-        ]
-        nothing, one = ulp.error([0.0, 5e-324], exact([1.5, 1.5], -100_000), "float64")
-        assert nothing < 2.0**-800
-        assert one == 1.0
-
     @pytest.mark.parametrize(
         ("got", "right", "scale", "wanted"),
         [
@@ -96,13 +86,6 @@ class TestUlp:
     )
     def test_overflow(self, got, right, scale, wanted):
         assert ulp.signed_error(got, exact(right, scale), "float64").tolist() == wanted
-
-    def test_bfloat16_rounds_to_even(self):
-        step = 2.0**-7
-        values = [1 + step / 2, 1 + 1.5 * step, 1 + 0.51 * step, -1 - step / 2, INF, 3.4e38, 1e-45]
-        wanted = [1.0, 1 + 2 * step, 1 + step, -1.0, INF, INF, 0.0, NAN]
-        found = ulp.round_to_bfloat16(np.array([*values, NAN], dtype=np.float32))
-        np.testing.assert_array_equal(found, wanted)
 
 
 class TestSearch:
@@ -178,21 +161,6 @@ class TestExhaustive:
         errors = ulp.error(got, exact(wide(inputs.astype(np.float64))), dtype)
         assert (tally.tried, tally.ulp) == (len(shift), errors.max())
         assert tally.input == float(inputs[errors.argmax()])
-
-    @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-    def test_overflow_and_nan_agree(self, dtype):
-        """From large numbers through infinity and every NaN: only roundings are errors."""
-        start, stop = (0x6C00, 0x8000) if dtype == "float16" else (0x5E00, 0x8000)
-        if dtype == "float32":
-            start, stop = 0x7F7F_0000, 0x7F81_0000
-
-        def cube(x):
-            with np.errstate(all="ignore"):
-                return (x.astype(np.float64) ** 3).astype(x.dtype)
-
-        tally = self.scan(cube, cube, dtype, start, stop)
-        assert (tally.tried, tally.wrong_special) == (stop - start, 0)
-        assert tally.ulp <= 0.5 + 2.0**-14
 
     @pytest.mark.parametrize("planted", [np.inf, np.nan, -1.0])
     def test_finds_one_wrong_value(self, planted):
@@ -276,11 +244,6 @@ class TestRecords:
         with pytest.raises(RuntimeError, match=r"measured with numpy 1, not 2: measure where that"):
             self.saved(path, ROW, versions={"numpy": "2"})
 
-    def test_rounding_up_never_rounds_down(self):
-        values = [*np.random.default_rng(0).uniform(0, 3, 200).tolist(), 0.5, 1.5, 0.501]
-        for value in values:
-            assert value <= claims.rounded_up(value) <= value + 0.001001
-
 
 class TestFlushing:
     """Zeros for subnormal numbers are told apart from errors."""
@@ -300,17 +263,6 @@ class TestFlushing:
         found = flushing.flushed_error("neg_kl_normal", got, truths, points)
         assert found[0] == 0.0
         assert (found[1:] > 1000).all()
-
-    def test_exhaustive_tallies(self):
-        def wide(x):
-            return np.where(np.isfinite(x), 2.0**-129, np.nan)
-
-        def narrow(x):
-            return np.where(np.isfinite(x), 0.0, np.nan).astype("float32")
-
-        for flushes, ulp_found in ((False, 2.0**4), (True, 0.0)):
-            tally = exhaustive.scan("neg_kl_hess", narrow, wide, "bfloat16", 0, 1 << 15, flushes)
-            assert tally.ulp == ulp_found
 
 
 class TestFrameworks:

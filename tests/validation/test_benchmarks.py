@@ -139,11 +139,6 @@ def test_no_function_takes_a_mebibyte_beyond_its_result():
         assert found["beyond"] < 2**20, f"{name} takes {found['beyond']} bytes beyond its result"
 
 
-def test_peak_bytes_counts_arrays_that_are_freed_again():
-    assert functions.peak_bytes(lambda: None) < 4096
-    assert 8e6 <= functions.peak_bytes(lambda: np.zeros(1_000_000).sum()) < 8.1e6
-
-
 class TestSizes:
     def test_it_writes_what_it_measured(self, tmp_path, capsys, monkeypatch):
         small = {"cache_bytes": lambda: 1, "_count": lambda size: 1, "PATTERN": 2000}
@@ -308,22 +303,6 @@ class TestLayers:
         shown = capsys.readouterr().out
         assert "peer is skipped: ImportError: No module named 'peer'" in shown
         assert "broken did not run (5-4-3, minibatch 4): RuntimeError: it is broken" in shown
-
-    def test_a_failure_of_ours_is_an_error(self, layers, tiny, monkeypatch):
-        import torch
-
-        monkeypatch.setattr(layers.nn, "kl", lambda model: torch.ones(2))
-        with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar"):
-            layers.networks(tiny)
-
-    def test_every_way_of_the_kl_finds_the_same(self, layers, tiny):
-        kinds, _ = layers.peers.made()
-        found = layers.kl_alone(tiny, kinds)
-        values = {name: function().item() for name, (function, _) in found.items()}
-        exact = values.pop("nn.kl(model)")
-        approximate = values.pop("Molchanov's formula, layer by layer")
-        assert values == pytest.approx(dict.fromkeys(values, exact), rel=1e-6)
-        assert approximate == pytest.approx(exact, rel=0.02)
 
     @pytest.mark.slow
     def test_compiled(self, layers, tiny):

@@ -12,7 +12,6 @@ for _package in ("numpyro", "sklearn", "torchmetrics"):
 from validation import record  # noqa: E402
 from validation.experiment import PAPERS, Experiment, experiments, names  # noqa: E402
 from validation.paths import ROOT  # noqa: E402
-from validation.training.parts import Incomplete, Parts  # noqa: E402
 
 ALL = experiments()
 
@@ -147,16 +146,3 @@ class TestToy:
         with pytest.raises(SystemExit):
             toy.main(["--quick", "--wor", str(tmp_path)])
         assert "unrecognized arguments: --wor" in capsys.readouterr().err
-
-    def test_the_number_of_threads_is_put_back(self, toy, monkeypatch):
-        before, seen = torch.get_num_threads(), []
-        monkeypatch.setattr(toy, "measure", lambda *_: seen.append(torch.get_num_threads()) or {})
-        assert toy.main(["--quick", "--threads", str(before + 1)]) == 0
-        assert seen == [before + 1]
-        assert torch.get_num_threads() == before
-
-
-def test_a_share():
-    with pytest.raises(Incomplete):
-        Parts(None, {}, part="2/2").share("abc", lambda item: item)
-    assert Parts(None, {}).share("abc", str.upper) == ["A", "B", "C"]

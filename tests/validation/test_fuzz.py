@@ -9,10 +9,9 @@ import subprocess
 
 import pytest
 
-from logunif_kl._numpy import ufuncs
 from validation.fuzz import __main__ as fuzz
 from validation.fuzz import build
-from validation.fuzz.build import TARGETS, BuildError
+from validation.fuzz.build import TARGETS
 from validation.paths import PACKAGE
 
 INPUTS = 400
@@ -26,13 +25,6 @@ BROKEN = {
         "memcpy(value + k, a, bytes);",
         "memcpy(value + k, a, bytes + (LANES > 1) * sizeof(type));",
         "heap-buffer-overflow|memory was written",
-    ),
-    "a NaN is not limited": (
-        "float32",
-        "_numpy/c/float32_rare.h",
-        "maximum(set1(-14.0f), exponent)",
-        "maximum(exponent, set1(-14.0f))",
-        "an instruction took or made a subnormal number",
     ),
     "the last number is left out": (
         "torch",
@@ -108,20 +100,14 @@ class TestTargets:
     @pytest.mark.parametrize("what", BROKEN)
     def test_what_is_broken_is_found(self, what, built, compiler, sanitize, tmp_path):
         target, file, good, bad, said = BROKEN[what]
-        if what == "a NaN is not limited" and "clang" in build.version(compiler):
-            pytest.skip("clang takes subnormal numbers anyway, and so they are not looked for")
-        if what == "a NaN is not limited" and "avx512" not in ufuncs.available_kernels():
-            pytest.skip("it was found by the kernel for AVX-512 alone")
         for folder in ("_numpy/c", "torch/c", "jax/c"):
             shutil.copytree(PACKAGE / folder, tmp_path / "logunif_kl" / folder)
         path = tmp_path / "logunif_kl" / file
         text = path.read_text()
         assert text.count(good) == 1
         path.write_text(text.replace(good, bad))
-        others = built(target).parent
         for name in TARGETS[target]:
-            if target != "float32" or name == "reference":
-                shutil.copy(others / f"{name}.o", tmp_path)
+            shutil.copy(built(target).parent / f"{name}.o", tmp_path)
         broken = build.build(target, tmp_path, compiler, sanitize(target), root=tmp_path)
         done = run(broken, "--seed", 1, "--count", 4 * INPUTS)
         assert done.returncode != 0
@@ -137,28 +123,6 @@ class TestCommand:
             "fuzz: clang with libFuzzer is needed, and there is no clang: install it "
             "(on Debian: apt-get install clang llvm libclang-rt-dev)\n"
         )
-
-    def test_a_compiler_that_fails(self, compiler, tmp_path, monkeypatch):
-        (tmp_path / "a.c").write_text("no C\n")
-        with pytest.raises(BuildError, match=r"failed to make a:\n.*error"):
-            build.compile_file(compiler, tmp_path / "a", [str(tmp_path / "a.c")])
-        monkeypatch.setattr(build, "has_headers", lambda: False)
-        with pytest.raises(BuildError, match=r"^fuzz: Python\.h is needed, and it is not there: "):
-            build.compile_file(compiler, tmp_path / "a", [])
-
-    def test_what_libfuzzer_says(self):
-        said = (
-            "#5583\tREDUCE cov: 2880 ft: 14874 corp: 1527/88Kb lim: 506 exec/s: 398\n"
-            "#9000\tDONE   cov: 2881 ft: 14880 corp: 1530/89Kb lim: 512 exec/s: 390\n"
-            "stat::number_of_executed_units: 9000\n"
-        )
-        expected = {"inputs": 9000, "edges": 2881, "features": 14880, "corpus": 1530}
-        assert fuzz.read_log(said) == expected
-        crash = "fuzz: input 0: kl_gap: it is wrong\n==7== ERROR: libFuzzer: deadly signal\n"
-        found = fuzz.read_log(f"{crash}{said}Test unit written to build/fuzz/exact-crash-1\n")
-        said = "fuzz: input 0: kl_gap: it is wrong"
-        finding = {"input": "build/fuzz/exact-crash-1", "said": said}
-        assert found == {**expected, "finding": finding}
 
     def test_a_finding_fails(self, monkeypatch, capsys, tmp_path):
         """The input stays, the command that tries it again is printed, and no report is written."""

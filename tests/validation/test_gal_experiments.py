@@ -10,7 +10,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 pytest.importorskip("torchmetrics")
 
-from logunif_kl.torch import nn  # noqa: E402
 from tests.validation.experiments import quick  # noqa: E402
 from validation.papers.gal2016 import (  # noqa: E402
     calibration,
@@ -21,7 +20,6 @@ from validation.papers.gal2016 import (  # noqa: E402
     rotated,
 )
 from validation.training import data  # noqa: E402
-from validation.training.loop import seeded  # noqa: E402
 from validation.training.parts import Parts  # noqa: E402
 
 
@@ -40,30 +38,6 @@ class TestRegression:
             "log_density": pytest.approx(predicted.logpdf(y).mean(), rel=1e-12),
         }
         assert 0.5 < found["coverage_95"] < 0.9
-
-    @pytest.mark.parametrize("method", ["none", "binary", "gaussian_a"])
-    def test_the_decay_is_the_l2_term_of_the_risk(self, method):
-        """(l^2/2N) (E|W|^2 + |b|^2), by the mean over N points, with the noise that is drawn."""
-        model = regression.network(method, 7, 1, seeded(1, 1))
-        groups = regression.decays(method, model, 40)
-        model.requires_grad_(False)
-        term = sum(0.5 * g["weight_decay"] * g["params"][0].square().sum() for g in groups)
-        squares = iter([torch.tensor(1.0)])
-        expected = 0.0
-        torch.manual_seed(1)
-        for module in model.train():
-            if isinstance(module, torch.nn.Linear):
-                expected += next(squares, torch.tensor(1.0)) * module.weight.square().sum()
-                expected += module.bias.square().sum()
-            elif isinstance(module, (torch.nn.Dropout, nn.GaussianDropoutA)):
-                squares = iter([module(torch.ones(1_000_000)).square().mean()])
-        assert float(term) == pytest.approx(float(0.25 / 80 * expected), rel=2e-3)
-        assert len(groups) == 6
-
-    def test_the_variational_layers_have_no_decay(self):
-        model = regression.network("variational_a", 7, 1, seeded(1, 1))
-        groups = regression.decays("variational_a", model, 40)
-        assert [g["weight_decay"] > 0.0 for g in groups] == [True, True] + [False] * 6
 
 
 class TestOutOfDistribution:
@@ -125,36 +99,6 @@ class TestImages:
         assert made[0].max() <= 1.0
         assert np.array_equal(made[0], made[1])
         assert not np.array_equal(made[0], made[2])
-
-    def test_a_quarter_turn(self):
-        turned = images.rotated(self.test, 90).reshape(-1, 8, 8)
-        upright = self.test.reshape(-1, 8, 8)
-        np.testing.assert_allclose(turned, np.rot90(upright, axes=(1, 2)), atol=1e-6)
-        np.testing.assert_array_equal(images.rotated(self.test, 0), self.test)
-
-    def test_letters_are_placed_as_digits_are(self):
-        made = images.letters(np.zeros((1, 784), np.float32), 100, np.random.default_rng(0))
-        assert made.max(1).min() > 0.5
-        drawn = made.reshape(-1, 28, 28)
-        for axis in (1, 2):
-            mass = drawn.sum(axis)
-            where = np.where(mass > 0.0, np.arange(28.0), np.nan)
-            extent = np.nanmax(where, 1) - np.nanmin(where, 1) + 1
-            assert extent.max() <= 20
-            centre = (mass * (np.arange(28) + 0.5)).sum(1) / mass.sum(1)
-            assert np.abs(centre - 14.0).max() <= 0.51
-
-    def test_pixels_in_another_order(self):
-        made = images.permuted(self.test, len(self.test), np.random.default_rng(0))
-        assert sorted(map(tuple, np.sort(made, 1))) == sorted(map(tuple, np.sort(self.test, 1)))
-        # The same order for all: pixels that are always empty are as many.
-        assert (made.max(0) == 0.0).sum() == (self.test.max(0) == 0.0).sum()
-
-    def test_the_other_digits(self):
-        split = images.other_digits(np.zeros((1, 784), np.float32))
-        assert split.x.shape == (1797, 784)
-        assert (split.x.reshape(-1, 28, 28)[:, :4] == 0.0).all()
-        assert split.x.max() == 1.0
 
     def test_images_that_are_not_square(self):
         with pytest.raises(data.DataError, match="images of 12 pixels are not square"):

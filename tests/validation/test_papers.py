@@ -11,7 +11,7 @@ import pytest
 
 from validation.papers import __main__ as papers
 from validation.papers.kingma2015 import appendices, claims
-from validation.papers.statement import STATEMENTS, Found, statement
+from validation.papers.statement import STATEMENTS
 from validation.reproduce import listing
 
 COMMITTED = json.loads(papers.RESULT.read_text(encoding="utf-8"))
@@ -54,18 +54,6 @@ def test_one_network_supports_a_statement_and_does_not_contradict_it(monkeypatch
     assert STATEMENTS["kingma-early"].record()["verdict"] == "not decided"
     assert listing._verdict("kingma-stable-factor") == "is not decided"
     assert listing._verdict("kingma-early") == "(the statement holds)"
-
-
-def test_alpha_star_to_more_digits():
-    assert claims.alpha_star(18) == "2.42124952103683604"
-    assert claims.alpha_star(30).startswith("2.4212495210368360")
-
-
-def test_a_name_is_entered_once(monkeypatch):
-    monkeypatch.setattr("validation.papers.statement.STATEMENTS", {})
-    statement("hron-one", "where", "text")(lambda: Found(True, {}, ""))
-    with pytest.raises(ValueError, match="the claim 'hron-one' is entered twice"):
-        statement("hron-one", "where", "text")(lambda: Found(True, {}, ""))
 
 
 def test_one_claim_from_the_command_line(capsys):

@@ -50,18 +50,6 @@ class TestPlan:
             assert (plan.file("isotropic") == "isotropic_intel.json") == (name == "torch.json")
             assert plan.file("jax") == "jax.json"
 
-    def test_parts(self):
-        wanted = {"functions": ["kl_gap", "neg_kl"], "dtypes": ["float64"]}
-        found = plan.jobs("search", ("avx2", "python"), **wanted)
-        assert [(job["kernel"], job["function"]) for job in found] == [
-            (kernel, name) for kernel in ("avx2", "python") for name in wanted["functions"]
-        ]
-        assert plan.jobs("jax", ("jax",), functions=["kl_gap"]) == []
-        # What is absent is left out, and float64 on a framework has fewer samples.
-        assert {job["kernel"] for job in plan.jobs("torch", ("torch", "avx2"), 1)} == {"torch"}
-        jobs = plan.jobs("jax", ["jax"], functions=["neg_kl"], dtypes=plan.BOTH, count=1000)
-        assert [job["count"] for job in jobs] == [100, 1000]
-
 
 HERE = {"machine": {"cpu": "A (R) 1", "architecture": "x"}, "versions": {"numpy": "1"}}
 ELSEWHERE = {**HERE, "machine": {"cpu": "B", "architecture": "x"}}
@@ -158,20 +146,6 @@ def test_a_report_of_which_nothing_can_be_measured_is_refused(monkeypatch, capsy
     assert " ".join(capsys.readouterr().err.split()) == (
         "none of neon can be measured here; python -m validation.tools.emulated --measure does it"
     )
-
-
-def test_an_emulator_is_a_condition(monkeypatch):
-    monkeypatch.delenv(driver.EMULATOR, raising=False)
-    monkeypatch.setattr(driver, "_EXTENSIONS", {})
-    assert "emulator" not in driver.conditions("search")["machine"]
-    monkeypatch.setenv(driver.EMULATOR, "qemu 1")
-    assert driver.conditions("search")["machine"]["emulator"] == "qemu 1"
-
-
-def test_the_clock_in_a_processors_name_is_not_a_condition():
-    on = [{"machine": {"cpu": name}, "versions": {}} for name in ("A @ 2 GHz", "A", "A @ 3 GHz")]
-    assert driver.differences(on[0], on[1]) == driver.differences(on[1], on[2]) == []
-    assert driver.differences(on[0], on[2]) == ["cpu A @ 2 GHz, not A @ 3 GHz"]
 
 
 def test_an_extension_older_than_its_sources_is_refused(monkeypatch, tmp_path):

@@ -13,17 +13,14 @@ if find_spec("flint") is None or not (shutil.which("g++") and shutil.which("cc")
 from logunif_kl._numpy import ufuncs
 from validation.accuracy.functions import FUNCTIONS
 from validation.accuracy.proved import CLAIMS, FLOAT32_CLAIMS
-from validation.accuracy.truth import truth
 from validation.proofs import __main__ as command
 from validation.proofs import (
     check,
     check_float32,
-    exact_float32,
     float32,
     normal,
     rare_float32,
     rare_normal,
-    scaling,
 )
 from validation.proofs.bounds import Bound
 from validation.proofs.graph import HEADERS, trace
@@ -90,32 +87,6 @@ def test_the_rare_form_is_proved():
     assert share <= 1.0
 
 
-def test_scaling():
-    scaling.check_scale(FUSED, 1001)
-    with pytest.raises(AssertionError):
-        scaling.check_scale(FUSED, 1100)
-    assert 0 < scaling.error_of_assemble(FUSED) < 1e-6
-
-
-@pytest.mark.slow
-def test_the_rare_form_from_mu_is_proved():
-    name = "neg_kl_normal.dlog_sigma2"
-    bound = rare_bound(FUSED, name)
-    assert (bound.lo.min(), bound.hi.max()) == (2.0**-301, np.nextafter(2.0**304, 0))
-    assert 0.7 < bound.worst <= CLAIMS[name]["fused"]
-    rng = np.random.default_rng(1)
-    worst, share = check.largest_share(FUSED, name, bound, rng, 400_000, rare=True)
-    assert 0.6 < worst <= bound.worst
-    assert share <= 1.0
-
-
-@pytest.mark.slow
-def test_a_smaller_claim_fails(monkeypatch, capsys):
-    monkeypatch.setitem(CLAIMS["neg_kl_grad"], "fused", 0.8)
-    assert not command.report(FUSED, "fused", "neg_kl_grad", 400_000, verbose=True)
-    assert "FAILED: more than 0.8, which is claimed" in capsys.readouterr().out
-
-
 def test_an_unknown_function(capsys):
     with pytest.raises(SystemExit):
         command.main(["kl_gap_third"])
@@ -128,24 +99,6 @@ def test_the_graph_in_float32_is_the_kernel(monkeypatch):
     found, tried = check_float32.differing(check_float32.graph_of(fused))
     assert found == 0
     assert tried > 400_000
-
-
-@pytest.mark.parametrize(
-    ("name", "lo", "hi"),
-    [("F/u", 0.5, 1.5), ("g", 0.5, 1.5), ("F", 1.0, 2.0**40), ("Ug", 1.0, 1e9)],
-)
-def test_the_polynomials_are_the_functions(name, lo, hi):
-    cuts = np.float32(np.geomspace(lo, hi, 400)).tolist()
-    of = exact_float32.of_u(name, tuple(sorted({*cuts, 150.0} if hi > 150 else cuts)))
-    u = of.pieces.first.astype(np.float64)
-    h = u - of.pieces.centre
-    got = sum(c * h**k for k, c in enumerate(of.pieces.coefficients.T))
-    full = {"F/u": "kl_gap", "F": "kl_gap", "g": "kl_gap_grad", "Ug": "kl_gap_grad"}[name]
-    want = truth(full, u).hi * np.ldexp(1.0, truth(full, u).scale)
-    want = want / u if name == "F/u" else want * u if name == "Ug" else want
-    np.testing.assert_allclose(got, want, rtol=1e-13)
-    assert (of.least <= want).all()
-    assert (want <= of.most).all()
 
 
 @pytest.mark.slow

@@ -55,28 +55,6 @@ class TestRounding:
             even = int(r.view(np.uint32)) % 2 == 0
             assert all(error < other or (error == other and even) for other in others)
 
-    @pytest.mark.parametrize(
-        ("a", "b", "c", "wanted"),
-        [
-            (1 + 2.0**-23, 1 - 2.0**-23, 1 + 2.0**-23, 1 + 2.0**-23),
-            (1 + 2.0**-12, 1 - 2.0**-12 + 2.0**-24, 1.0, 1 + 2.0**-23),
-        ],
-    )
-    def test_once_and_not_twice(self, a, b, c, wanted):
-        a, b, c = (np.array([x], F32) for x in (2.0**-24 * a, b, c))
-        assert (a.astype(float) * b + c).astype(F32)[0] != F32(wanted)
-        assert fma(a, b, c)[0] == F32(wanted)
-
-
-class TestApproximation:
-    A = np.array([0.3, 0.7, 1.5, 40.0], F32)
-
-    @pytest.mark.parametrize("share", [-1.0, 0.0, 1.0])
-    def test_places(self, share):
-        exact = 1.0 / self.A.astype(float)
-        places = ordinals(Approximation(share).apply(exact, self.A)) - ordinals(exact.astype(F32))
-        assert set(places) == {int(share)}
-
 
 def program(*lines):
     return ".visible .entry k(\n .param .u64 p\n)\n{\n" + "\n".join(lines) + "\n}\n"
@@ -104,10 +82,6 @@ def run(values, *lines, share=0.0):
 
 
 VALUES = (-INF, -2.5, -0.0, 1e-40, 0.75, 2.0, INF, NAN)
-THREE = "mov.b32 %r9, 0f40400000;"
-ABOVE = "setp.ge.f32 %p1, %r2, 0f3F800000;"
-SELECT = "selp.f32 %r9, 0f3F800000, 0f00000000, %p1;"
-INTEGER = "mov.u32 %r5, %tid.x;\nshl.b32 %r6, %r5, 2;\nsub.s32 %r7, %r6, 5;"
 
 
 class TestMachine:
@@ -127,25 +101,6 @@ class TestMachine:
     def test_instructions(self, line, wanted):
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(run(VALUES, line), wanted(np.array(VALUES, F32)))
-
-    @pytest.mark.parametrize(
-        ("values", "lines", "wanted"),
-        [
-            ([-1, 1], (THREE, ABOVE, "@!%p1 mov.b32 %r9, 0f3F800000;"), [1, 3]),
-            ([0.0] * 4, (INTEGER, "cvt.rn.f32.s32 %r9, %r7;"), [-5, -1, 3, 7]),
-            *(
-                (VALUES, (f"setp.{how}.f32 %p1, %r2, 0f00000000;", SELECT), wanted)
-                for how, wanted in (
-                    ("lt", [1, 1, 0, 0, 0, 0, 0, 0]),
-                    ("ge", [0, 0, 1, 1, 1, 1, 1, 0]),
-                    ("num", [1, 1, 1, 1, 1, 1, 1, 0]),
-                )
-            ),
-        ],
-    )
-    def test_predicates_and_integers(self, values, lines, wanted):
-        """A predicate keeps the other threads, and comparisons are false for NaN."""
-        np.testing.assert_array_equal(run(values, *lines), wanted)
 
     def test_what_is_unknown(self):
         with pytest.raises(ValueError, match=r"the PTX instruction sin.approx.f32 is not known"):

@@ -10,7 +10,7 @@ import pytest
 from validation import record
 from validation.output import write_record
 from validation.papers import __main__ as papers
-from validation.paths import RESULTS, ROOT
+from validation.paths import RESULTS
 from validation.tools import trained
 
 RECORDS = {path.relative_to(RESULTS).as_posix(): path for path in record.committed()}
@@ -134,9 +134,6 @@ class TestCheck:
         (complaint,) = record.judge(sealed).complaints
         assert complaint.startswith("it could not be compared (ModuleNotFoundError(")
 
-    def test_the_commit(self):
-        assert (record.commit() is None) != (ROOT / ".git").exists()
-
 
 @pytest.mark.skipif(not WITH_FRAMEWORKS, reason="experiments need the frameworks")
 class TestExperiment:
@@ -145,14 +142,6 @@ class TestExperiment:
         from validation.papers.hron2017.remarks import EXPERIMENT
 
         return EXPERIMENT
-
-    def test_a_size_that_was_changed_is_found(self, remarks, monkeypatch):
-        made = remarks.read()
-        assert list(remarks.complaints(made, replay=False)) == []
-        monkeypatch.setitem(remarks.full, "points", 7)
-        (complaint,) = remarks.complaints(made, replay=False)
-        points = made["settings"]["points"]
-        assert complaint == f"it was made with points {points}, and its command would now take 7"
 
     def test_its_probe(self, remarks, tmp_path, monkeypatch, capsys):
         """A probe that does not hold is found; a new one needs a reason, which is kept."""

@@ -33,20 +33,6 @@ def test_each_section_shows_its_records(name, tmp_path, monkeypatch):
 
 
 class TestSpeed:
-    def test_sizes_show_the_worse_type(self):
-        of = records("sizes")[0]
-        shown = [line.split(" | ")[-1] for line in tables.section("sizes").splitlines()]
-        for kind in ("out=", "new arrays"):
-            worse = max(
-                row["against_middle"]["median"]
-                for row in of["by_size"]
-                if (row["function"], row["results"], row["size"])
-                == ("kl_gap", kind, of["sizes"][-1])
-            )
-            assert any(cell.startswith(f"{worse:.2f} ") for cell in shown), kind
-        cold = of["cold"]["rows"][0]
-        assert cells("sizes")[cold["dtype"]][-1] == with_quartiles(cold["ratio"])
-
     def test_magnitudes_show_the_slowest(self):
         row = records("magnitudes")[0]["by_function"][-1]
         worst = max(row["slowest"], key=lambda at: at["against_usual"]["median"])

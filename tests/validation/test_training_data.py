@@ -34,12 +34,6 @@ def npz(path, **changes):
     return str(path)
 
 
-def only_x():
-    buffer = io.BytesIO()
-    np.savez(buffer, x_train=ARRAYS["x_train"])
-    return buffer.getvalue()
-
-
 def folder(path, ending="", pack=bytes, spelled=str):
     path.mkdir(exist_ok=True)
     for name, file in NAMES.items():
@@ -66,17 +60,6 @@ def same(found):
 
 
 class TestEveryForm:
-    def test_npz_compressed_and_gzipped(self, tmp_path):
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **ARRAYS)
-        (tmp_path / "a.npz.gz").write_bytes(gzip.compress(buffer.getvalue()))
-        same(data.read(str(tmp_path / "a.npz.gz")))
-
-    def test_npz_of_rows_and_wide_labels(self, tmp_path):
-        rows = {f"x_{p}": ARRAYS[f"x_{p}"].reshape(-1, 20) for p in ("train", "test")}
-        labels = {f"y_{p}": ARRAYS[f"y_{p}"].astype(np.int64) for p in ("train", "test")}
-        same(data.read(npz(tmp_path / "a.npz", **rows, **labels)))
-
     @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzipped"])
     @pytest.mark.parametrize("dot", [False, True], ids=["-idx", ".idx"])
     def test_idx(self, tmp_path, pack, dot):
@@ -95,30 +78,35 @@ class TestEveryForm:
         assert other.sha256 != a.sha256
 
     def test_by_the_environment(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("LOGUNIF_KL_MNIST", npz(tmp_path / "a.npz"))
+        """Compressed, packed by gzip, of rows of pixels, and with wide labels."""
+        rows = {f"x_{p}": ARRAYS[f"x_{p}"].reshape(-1, 20) for p in ("train", "test")}
+        labels = {f"y_{p}": ARRAYS[f"y_{p}"].astype(np.int64) for p in ("train", "test")}
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **rows, **labels)
+        (tmp_path / "a.npz.gz").write_bytes(gzip.compress(buffer.getvalue()))
+        monkeypatch.setenv("LOGUNIF_KL_MNIST", str(tmp_path / "a.npz.gz"))
         same(data.load(None, "MNIST"))
-        assert data.read(str(folder(tmp_path / "b"))).name == "images named by the user"
-
-    def test_held_out(self, tmp_path):
-        first, last = data.read(npz(tmp_path / "a.npz")).held_out(4)
-        np.testing.assert_array_equal(np.concatenate([first.y, last.y]), ARRAYS["y_train"])
-        assert len(last.x) == 4
-
-
-class TestRefused:
-    def test_nothing_named(self, monkeypatch):
-        monkeypatch.delenv("LOGUNIF_KL_MNIST", raising=False)
+        monkeypatch.delenv("LOGUNIF_KL_MNIST")
         said = "no data are named: give --data FILE or set LOGUNIF_KL_MNIST to MNIST as .npz or IDX"
         assert refused(None) == f"{said} files"
 
+    def test_held_out(self, tmp_path):
+        dataset = data.read(npz(tmp_path / "a.npz"))
+        first, last = dataset.held_out(4)
+        np.testing.assert_array_equal(np.concatenate([first.y, last.y]), ARRAYS["y_train"])
+        assert len(last.x) == 4
+        for examples in (0, 12):
+            with pytest.raises(data.DataError, match="of 12 training examples cannot be held out"):
+                dataset.held_out(examples)
+
+
+class TestRefused:
     @pytest.mark.parametrize(
         ("change", "words"),
         [
             (lambda _: None, ["there is no file", "name an .npz file"]),
             (lambda _: b"hello", ["is neither an .npz nor an IDX file"]),
-            (lambda _: b"", ["is neither an .npz nor an IDX file"]),
             (lambda whole: whole[: len(whole) // 2], ["is a broken .npz file: get the file again"]),
-            (lambda _: only_x(), ["has no array y_train: it must have x_train, y_train"]),
         ],
     )
     def test_no_such_form(self, tmp_path, change, words):
@@ -142,7 +130,6 @@ class TestRefused:
         ("part", "change", "words"),
         [
             ("x_train", lambda whole: gzip.compress(whole)[:-20], "cannot be unpacked by gzip"),
-            ("x_test", lambda whole: whole[:2], "t10k-images-idx3-ubyte is not an IDX file"),
             ("x_test", lambda whole: whole[:10], "t10k-images-idx3-ubyte is not an IDX file"),
             ("x_test", lambda whole: whole[:-1], "has 119 bytes of data: its header promises"),
             ("y_test", lambda whole: whole + b"\0", "has 7 bytes of data: its header promises 6"),
@@ -163,9 +150,7 @@ class TestRefused:
             ({"x_train": ARRAYS["x_train"] / 255.0}, "x_train has dtype float64: it must be uint8"),
             ({"y_test": ARRAYS["y_test"] * 1.0}, "y_test has dtype float64: it must hold integers"),
             ({"y_train": ARRAYS["y_train"][:, None]}, "y_train has shape (12, 1): it must be (n,)"),
-            ({"x_test": ARRAYS["x_test"][0, 0]}, "x_test has shape (5,)"),
             ({"x_test": ARRAYS["x_test"][:0]}, "x_test has shape (0, 4, 5)"),
-            ({"y_test": ARRAYS["y_test"] + 10}, "they must be 0 to 9"),
             ({"y_test": ARRAYS["y_test"].astype(np.int8) - 9}, "they must be 0 to 9"),
             ({"y_train": ARRAYS["y_train"][:-1]}, "x_train has 12 images and y_train 11 labels"),
             ({"x_test": ARRAYS["x_test"][:, :3]}, "x_train has 20 pixels an image and x_test 15"),
@@ -173,12 +158,6 @@ class TestRefused:
     )
     def test_arrays_that_are_wrong(self, tmp_path, changes, words):
         refused(npz(tmp_path / "a.npz", **changes), words)
-
-    @pytest.mark.parametrize("examples", [0, 12, 13])
-    def test_too_many_held_out(self, tmp_path, examples):
-        dataset = data.read(npz(tmp_path / "a.npz"))
-        with pytest.raises(data.DataError, match="of 12 training examples cannot be held out"):
-            dataset.held_out(examples)
 
 
 def test_digits():
