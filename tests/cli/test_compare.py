@@ -47,13 +47,10 @@ def test_in_the_picture_rounding_errors_are_points(monkeypatch, tmp_path):
         assert min(quadrature.get_ydata()) == _figures.FLOOR > axes.get_ylim()[0]
 
 
-def test_the_common_range_can_be_chosen(capsys):
+def test_a_chosen_range_is_measured_to_its_ends(capsys):
     assert main(["compare", "molchanov", "--range", "-4", "1e1", "--json", "-"]) == 0
     last = json.loads(capsys.readouterr().out)["rows"][-1]
     assert last["interval"] == {"name": "log_alpha in [-4, 10]", "low": -4.0, "high": 10.0}
-
-
-def test_a_far_range_is_measured_to_its_ends(capsys):
     assert main(["compare", "kingma", "--range", "20", "60", "--json", "-"]) == 0
     last = json.loads(capsys.readouterr().out)["rows"][-1]
     assert last["value"]["log_alpha"] == pytest.approx(60.0)

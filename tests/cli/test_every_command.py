@@ -51,6 +51,13 @@ from logunif_kl.cli import main
         ("fit --ladder 2 --target both", "--ladder makes many fits"),
         ("fit --plot figure.xyz", "its suffix must name a format"),
         ("validate nothing", "there is no method 'nothing': choose from kingma"),
+        ("bench --size 0", "--size must be at least 1, but 0 was given: ask for more"),
+        ("bench --jax --size 5 0", "--size must be at least 1, but 0 was given: ask for more"),
+        ("bench --rounds 1", "--rounds must be at least 2, but 1 was given: ask for more"),
+        ("bench --threads -2", "--threads must be at least 1, but -2 was given: ask for more"),
+        ("bench --cuda", "--cuda says where --torch is to run: give --torch as well"),
+        ("bench --jax --threads 2", "--threads cannot be chosen with --jax: leave it out, and"),
+        ("bench --size 1 2", "several sizes need --torch or --jax: give --size one number"),
     ],
 )
 def test_errors_are_one_sentence_and_status_2(arguments, words, capsys):

@@ -35,15 +35,11 @@ def test_every_option_reaches_the_fit(arguments, expected, capsys):
     assert Fit.from_json(json.dumps(json.loads(out)["fit"])) == expected()
 
 
-@pytest.mark.parametrize("language", ["python", "numpy", "torch", "jax", "c", "latex"])
-def test_the_formula_is_all_that_is_printed(language, capsys):
-    assert main(["fit", "--formula", language]) == 0
-    assert capsys.readouterr().out.strip() == fit_sigmoid(1).formula(language).strip()
-
-
-def test_the_formula_with_its_derivative(capsys):
-    assert main(["fit", "--formula", "c", "--gradient"]) == 0
-    written = fit_sigmoid(1).formula("c", gradient=True)
+@pytest.mark.parametrize("words", ["python", "numpy", "torch", "jax", "c", "latex", "c --gradient"])
+def test_the_formula_is_all_that_is_printed(words, capsys):
+    language, *options = words.split()
+    assert main(["fit", "--formula", language, *options]) == 0
+    written = fit_sigmoid(1).formula(language, gradient=bool(options))
     assert capsys.readouterr().out.strip() == written.strip()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from logunif_kl._layers import Sparsity, ThresholdCurve
-from logunif_kl.cli import main
+from logunif_kl.cli import main, provenance
 from logunif_kl.fitting import fit_polynomial
 from tests.child import run
 
@@ -82,24 +82,21 @@ def refused(writer, place, capsys):
     return err
 
 
-@pytest.mark.parametrize("size", [0, 100])
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_disk_that_fills(writer, size, tmp_path, capsys):
-    names = BY_VALIDATE if WRITERS[writer][1] is None else {WRITERS[writer][1]}
-    for name in names:
-        (tmp_path / name).write_bytes(OLD)
-    with largest_file(size):
-        err = refused(writer, tmp_path, capsys)
-    assert "File too large; name another file" in err
-    assert files(tmp_path) == dict.fromkeys(names, OLD)
-
-
-@pytest.mark.parametrize("writer", WRITERS)
-def test_it_is_written_where_there_is_room(writer, tmp_path):
+def test_a_disk_that_fills(writer, tmp_path, capsys):
+    """The old files stay until there is room."""
     command, name = arguments_of(writer)
+    names = {name} if name else BY_VALIDATE
+    for each in names:
+        (tmp_path / each).write_bytes(OLD)
+    for size in (0, 100):
+        with largest_file(size):
+            err = refused(writer, tmp_path, capsys)
+        assert "File too large; name another file" in err
+        assert files(tmp_path) == dict.fromkeys(names, OLD)
     assert main([*command, str(tmp_path / name if name else tmp_path)]) == 0
     written = files(tmp_path)
-    assert set(written) == ({name} if name else BY_VALIDATE)
+    assert set(written) == names
     for each, content in written.items():
         if each.endswith(".json"):
             assert json.loads(content)["command"].startswith("logunif-kl")
@@ -109,6 +106,7 @@ def test_it_is_written_where_there_is_room(writer, tmp_path):
 @pytest.mark.parametrize("writer", WRITERS)
 class TestPlaces:
     def test_no_directory(self, writer, tmp_path, capsys):
+        """Nor one for a file of one name; a command that writes several files makes it."""
         place = tmp_path / "nowhere" / "new"
         command, name = arguments_of(writer)
         if name is None:
@@ -118,20 +116,13 @@ class TestPlaces:
             assert "create it first" in refused(writer, place, capsys)
             assert list(tmp_path.iterdir()) == []
 
-    def test_a_file_for_a_directory(self, writer, tmp_path, capsys):
+    def test_a_file_for_a_directory_and_a_directory_for_a_file(self, writer, tmp_path, capsys):
         (tmp_path / "file").write_bytes(OLD)
         assert "is not a directory" in refused(writer, tmp_path / "file", capsys)
-        assert files(tmp_path) == {"file": OLD}
-
-    def test_a_directory_for_a_file(self, writer, tmp_path, capsys):
-        command, name = arguments_of(writer)
+        _, name = arguments_of(writer)
         (tmp_path / (name or "validate.json")).mkdir()
-        if name is None:
-            assert main([*command, str(tmp_path)]) == 2
-            assert "validate.json: it is a directory" in capsys.readouterr().err
-        else:
-            assert "it is a directory; name a file" in refused(writer, tmp_path, capsys)
-        assert files(tmp_path) == {}
+        assert "it is a directory; name a file" in refused(writer, tmp_path, capsys)
+        assert files(tmp_path) == {"file": OLD}
 
     @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has such a /proc")
     def test_a_directory_where_nobody_may_write(self, writer, tmp_path, capsys):
@@ -141,38 +132,36 @@ class TestPlaces:
 
     def test_a_directory_that_vanishes(self, writer, tmp_path, capsys, monkeypatch):
         """The directory is removed while the command computes."""
-        from logunif_kl.cli import provenance
-
         place = tmp_path / "there"
         place.mkdir()
-        command, _ = arguments_of(writer)
-        took = provenance.cpu_name
+        module, name = provenance, "cpu_name"
+        if "--plot" in WRITERS[writer][0]:
+            module, name = pytest.importorskip("matplotlib.figure").Figure, "savefig"
+        begun = getattr(module, name)
 
-        def vanish():
+        def vanish(*arguments, **options):
             shutil.rmtree(place, ignore_errors=True)
-            return took()
+            return begun(*arguments, **options)
 
-        if "--plot" in command:
-            from matplotlib.figure import Figure
-
-            save = Figure.savefig
-            monkeypatch.setattr(Figure, "savefig", lambda *a, **k: (vanish(), save(*a, **k))[1])
-        else:
-            monkeypatch.setattr(provenance, "cpu_name", vanish)
+        monkeypatch.setattr(module, name, vanish)
         assert "No such file or directory" in refused(writer, place, capsys)
         assert list(tmp_path.iterdir()) == []
+
+
+def interrupted(write):
+    """A method that writes the first ten characters or bytes, and is interrupted."""
+
+    def begun(self, content, **keywords):
+        write(self, content[:10])
+        raise KeyboardInterrupt
+
+    return begun
 
 
 def test_an_interrupt_while_a_file_is_written(tmp_path, monkeypatch, capsys):
     path = tmp_path / "table.json"
     path.write_bytes(OLD)
-    write = type(path).write_text
-
-    def interrupted(self, text, **keywords):
-        write(self, text[:10], **keywords)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(type(path), "write_text", interrupted)
+    monkeypatch.setattr(type(path), "write_text", interrupted(type(path).write_text))
     assert main(["table", "1", "--json", str(path)]) == 130
     assert capsys.readouterr().err == "logunif-kl: error: interrupted\n"
     assert files(tmp_path) == {"table.json": OLD}
@@ -189,43 +178,33 @@ def test_a_table_that_cannot_be_printed_costs_no_file(tmp_path):
     assert json.loads(path.read_text())["rows"]
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+def test_a_full_device_is_one_sentence(capsys):
+    assert main(["table", "1", "--json", "/dev/full"]) == 2
+    assert "cannot write /dev/full: No space left on device" in capsys.readouterr().err
+
+
 CURVE = ThresholdCurve((0.0, 3.0), (2.0, 1.0), (Sparsity(2, 100), Sparsity(5, 100)))
 
 
 @pytest.mark.parametrize("figure", [CURVE, fit_polynomial(3)], ids=["curve", "fit"])
-class TestFiguresOfTheLibrary:
-    @pytest.fixture(autouse=True)
-    def matplotlib(self):
-        pytest.importorskip("matplotlib")
-
-    def test_a_full_disk_leaves_the_old_one(self, figure, tmp_path):
-        path = tmp_path / "figure.png"
-        path.write_bytes(OLD)
-        with largest_file(100), pytest.raises(OSError, match="File too large"):
-            figure.plot(path)
-        assert files(tmp_path) == {"figure.png": OLD}
+def test_a_figure_of_the_library(figure, tmp_path, monkeypatch):
+    """A full disk and an interrupt leave the old file; matplotlib chooses the suffix."""
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "figure.png"
+    path.write_bytes(OLD)
+    with largest_file(100), pytest.raises(OSError, match="File too large"):
         figure.plot(path)
-        (found,) = files(tmp_path).items()
-        assert found[0] == "figure.png"
-        assert found[1].startswith(b"\x89PNG")
-
-    def test_an_interrupt_leaves_the_old_one(self, figure, tmp_path, monkeypatch):
-        path = tmp_path / "figure.png"
-        path.write_bytes(OLD)
-        write = type(path).write_bytes
-
-        def interrupted(self, content):
-            write(self, bytes(content)[:10])
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(type(path), "write_bytes", interrupted)
+    assert files(tmp_path) == {"figure.png": OLD}
+    with monkeypatch.context() as patch:
+        patch.setattr(type(path), "write_bytes", interrupted(type(path).write_bytes))
         with pytest.raises(KeyboardInterrupt):
             figure.plot(path)
-        assert files(tmp_path) == {"figure.png": OLD}
-
-    def test_where_it_goes_is_matplotlibs_choice(self, figure, tmp_path):
-        figure.plot(tmp_path / "figure")
-        assert list(files(tmp_path)) == ["figure.png"]
-        inside = io.BytesIO()
-        figure.plot(inside)
-        assert inside.getvalue().startswith(b"\x89PNG")
+    assert files(tmp_path) == {"figure.png": OLD}
+    figure.plot(tmp_path / "figure")
+    (found,) = files(tmp_path).items()
+    assert found[0] == "figure.png"
+    assert found[1].startswith(b"\x89PNG")
+    inside = io.BytesIO()
+    figure.plot(inside)
+    assert inside.getvalue().startswith(b"\x89PNG")

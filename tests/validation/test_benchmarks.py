@@ -64,13 +64,10 @@ def test_jax(tmp_path, capsys):
     assert "what the compiler counts" in out
     assert "a call on 100 weights, jax" in out
     for sized in suite["sizes"]:
-        counts = sized["counts"]["ours, jitted: forward+backward"]
         # From 512 weights on a program calls C, of which the compiler counts nothing. Before, it
-        # reads two arguments and writes two gradients at least, and does something in between.
-        counted = sized["size"] < 512
-        assert (counts["bytes"] >= 16.0) is counted
-        assert (counts["operations"] > 100.0) is counted
-        assert counts["loops"] >= 1.0
+        # reads two arguments and writes two gradients at least.
+        counts = sized["counts"]["ours, jitted: forward+backward"]
+        assert (counts["bytes"] >= 16.0) == (sized["size"] < 512)
         # The results alone are two gradients.
         assert sized["peak_bytes_a_weight"]["ours, jitted: forward+backward"] >= 8.0
 
