@@ -84,38 +84,21 @@ def test_a_framework(framework, tmp_path, capsys):
     assert f"peers, {way}" in out
 
 
-class TestTorch:
-    @pytest.fixture
-    def bench(self):
-        pytest.importorskip("torch")
-        from logunif_kl.cli.bench import _torch
+def test_what_is_timed_in_torch_is_the_same():
+    """Ours three times, and an approximation of it; both gradients of each."""
+    torch = pytest.importorskip("torch")
+    from logunif_kl.cli.bench import _torch as bench
 
-        return _torch
-
-    def test_what_is_timed_is_the_same(self, bench):
-        """Ours three times, and an approximation of it; both gradients of each."""
-        import torch
-
-        generator = torch.Generator().manual_seed(0)
-        weights = [
-            torch.randn(1000, generator=generator, requires_grad=True),
-            (torch.randn(1000, generator=generator) - 1).requires_grad_(),
-        ]
-        exact = bench.forward(bench.ours, weights)
-        assert bench.forward(bench.reduced, weights) == pytest.approx(float(exact), rel=1e-6)
-        assert bench.forward(bench.peers, weights) == pytest.approx(float(exact), rel=0.02)
-        for function in (bench.ours, bench.reduced, bench.peers):
-            assert [g.shape for g in bench.backward(function, weights)] == [(1000,), (1000,)]
-
-    def test_threads_are_given_back(self, bench):
-        import torch
-
-        before = torch.get_num_threads()
-        with bench.threads(before + 1):
-            assert torch.get_num_threads() == before + 1
-        with bench.threads(None):
-            assert torch.get_num_threads() == before
-        assert torch.get_num_threads() == before
+    generator = torch.Generator().manual_seed(0)
+    weights = [
+        torch.randn(1000, generator=generator, requires_grad=True),
+        (torch.randn(1000, generator=generator) - 1).requires_grad_(),
+    ]
+    exact = bench.forward(bench.ours, weights)
+    assert bench.forward(bench.reduced, weights) == pytest.approx(float(exact), rel=1e-6)
+    assert bench.forward(bench.peers, weights) == pytest.approx(float(exact), rel=0.02)
+    for function in (bench.ours, bench.reduced, bench.peers):
+        assert [g.shape for g in bench.backward(function, weights)] == [(1000,), (1000,)]
 
 
 def test_peers_formula_is_molchanovs():

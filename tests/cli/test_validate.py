@@ -86,10 +86,7 @@ def test_every_method_holds_what_it_declares(tmp_path, capsys):
             "the error of the gradient is 1e-09 at",
         ),
         (numerical(lambda x: np.where(x > 2.9, np.nan, lk.neg_kl(x))), "the value is nan at"),
-        (
-            numerical(lambda x: np.where(x == 3.0, 0.0, lk.neg_kl(x))),
-            "at log_alpha = 3, where at most 1e-13 is declared",
-        ),
+        (numerical(lambda x: np.where(x == 3.0, 0.0, lk.neg_kl(x))), "at log_alpha = 3, where"),
         (
             numerical(
                 lambda x: np.where(np.isinf(x), 1.0, lk.neg_kl(x)),

@@ -117,10 +117,8 @@ def test_a_number_wider_than_the_terminal_is_whole(terminal, capsys):
     terminal(40)
     assert main(["table", "1", "--dps", "60"]) == 0
     shown = COLOUR.sub("", capsys.readouterr().out)
-    assert "-0.42668560429604480579" in shown
-    numbers = [word for word in shown.split() if word.startswith("-0.42668")]
+    numbers = [word for word in shown.split() if word.startswith("-0.42668560429604480579")]
     assert [len(number) for number in numbers] == [63]
-    terminal(40)
     assert main(["table", "1", "2", "--dps", "40"]) == 0
     assert len(max(COLOUR.sub("", capsys.readouterr().out).split("\n"), key=len)) == 52
 

@@ -45,17 +45,12 @@ def of_arrays():
     for name in ("kl_gap", "kl_gap_grad", "kl_gap_hess"):
         calls[f"special.{name}"] = partial(getattr(special, name), U)
         calls[f"array_api.{name}"] = partial(getattr(special.array_api, name), U)
-    for name in ("from_alpha", "from_u", "from_dropout_rate"):
-        calls[f"log_alpha.{name}"] = partial(getattr(log_alpha, name), POSITIVE)
-    for name in ("to_alpha", "to_u", "to_dropout_rate"):
-        calls[f"log_alpha.{name}"] = partial(getattr(log_alpha, name), SOME)
+    calls["log_alpha.from_dropout_rate"] = lambda: log_alpha.from_dropout_rate(POSITIVE)
     calls["log_alpha.from_normal"] = lambda: log_alpha.from_normal(SOME, SOME)
-    calls["log_alpha.to_log_sigma2"] = lambda: log_alpha.to_log_sigma2(SOME, SOME)
     for name in ("kingma", "molchanov", "lower_bound", "series", "kummer", "quadrature"):
         inside = SOME[SOME <= 0.0] if name == "kingma" else SOME
         calls[f"methods.{name}"] = partial(getattr(methods, name), inside)
         calls[f"methods.{name}_grad"] = partial(getattr(methods, f"{name}_grad"), inside)
-    calls["methods.dawson_grad"] = lambda: methods.dawson_grad(SOME)
     for seed in (0, 1):
         for name in ("monte_carlo", "monte_carlo_grad"):
             options = {"n_samples": 256, "rng": seed}
@@ -63,14 +58,10 @@ def of_arrays():
     return calls
 
 
-def _two(function, dps):
-    return function(0.3, dps), function(-7.5, dps)
-
-
 def of_digits():
     """Calls of mpmath, whose precision and caches are shared by the threads of a process."""
     calls = {
-        f"reference.{name} {dps}": partial(_two, getattr(reference, name), dps)
+        f"reference.{name} {dps}": partial(getattr(reference, name), -7.5, dps)
         for name in ("neg_kl", "neg_kl_grad", "neg_kl_hess")
         for dps in (15, 40)
     }
@@ -84,15 +75,11 @@ def of_digits():
 
 
 def of_fits():
-    """Fits, and the penalty of another posterior."""
+    """A fit, and the penalty of another posterior."""
     return {
-        "polynomial": lambda: fitting.fit_polynomial(3).to_json(),
         "polynomial, gradient": lambda: fitting.fit_polynomial(4, target="gradient").to_json(),
         "sigmoid": lambda: fitting.fit_sigmoid(1).to_json(),
-        "sigmoid, squares": lambda: fitting.fit_sigmoid(1, norm="least_squares").to_json(),
         "posterior": lambda: posteriors.neg_kl_posterior(stats.norm(0.7, 1.3)),
-        "posterior, split": lambda: posteriors.neg_kl_split(stats.laplace(0.7, 1.3)),
-        "measure": lambda: methods.measure(methods.METHODS["molchanov"]),
     }
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from logunif_kl import reference
 from logunif_kl._mpmath import LOCK
-from tests.child import output
 from tests.faults import calls
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="only POSIX has fork")
@@ -99,29 +98,3 @@ def test_a_fork_while_mpmath_is_used():
     end.set()
     thread.join()
     assert found == 0
-
-
-# PyTorch itself can neither take a gradient nor use its own threads after a fork.
-IN_TORCH = """
-import torch
-import logunif_kl.torch as lt
-from tests.faults.test_processes import in_a_fork
-
-torch.set_num_threads(3)
-x = torch.linspace(-9, 9, 200_000)
-wide = x.double()
-
-def found():
-    tensors = [lt.neg_kl(x), lt.neg_kl(wide), lt.kl_normal(x, x)]
-    return [t.numpy().tobytes() for t in tensors] + [lt.kl(x, reduction="sum").item()]
-
-before = found()
-print(in_a_fork(lambda: found() == before), found() == before)
-"""
-
-
-@pytest.mark.slow
-def test_a_fork_after_threads_of_torch():
-    """The child must not wait for the threads of the package's pool, which it does not have."""
-    pytest.importorskip("torch")
-    assert output(IN_TORCH).split() == ["0", "True"]

@@ -30,35 +30,26 @@ def test_examples(framework, at_least):
     assert failures(text, "README.md") == ""
 
 
-def test_needs_are_those_that_are_tested():
+def test_needs_and_commands():
     assert {need for need, _, _ in BLOCK.findall(TEXT)} == {"", "torch", "jax"}
-
-
-def test_the_two_commands_are_there():
     assert set(COMMANDS) == {"main", "test"}
     assert COMMANDS["main"].endswith("logunif-kl compare")
     assert COMMANDS["test"].endswith("-m pytest")
-
-
-@pytest.mark.parametrize("command", [*blocks("bash"), *re.findall(r"logunif-kl \w+", TEXT)])
-def test_commands_are_there(command):
-    assert shlex.split(command.replace("&&", "\n"), comments=True)
-    assert wrong(command) == []
+    for command in (*blocks("bash"), *re.findall(r"logunif-kl \w+", TEXT)):
+        assert shlex.split(command.replace("&&", "\n"), comments=True)
+        assert wrong(command) == [], command
 
 
 def run_readme(*arguments):
     return generated.main(readme.COMMAND, readme.sources, arguments)
 
 
-def test_figures_are_those_of_the_results(capsys):
+def test_its_figures_are_those_of_the_results_and_a_stale_one_is_found(
+    tmp_path, monkeypatch, capsys
+):
     assert run_readme("--check") == 0
     assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize(
-    "digits", re.findall(r"^\| `?(?:neg_kl|training).* (\d+\.\d+) ", TEXT, re.M)
-)
-def test_a_stale_figure_is_found(digits, tmp_path, monkeypatch, capsys):
+    *_, digits = re.findall(r"^\| `?(?:neg_kl|training).* (\d+\.\d+) ", TEXT, re.M)
     stale = tmp_path / "README.md"
     stale.write_text(TEXT.replace(f" {digits} ", f" 9{digits[1:]}1 "), encoding="utf-8")
     monkeypatch.setattr(readme, "README", stale)

@@ -86,23 +86,17 @@ def test_signatures_are_those_with_the_frameworks():
     assert not any("*args" in names for names in shown.values())
 
 
-def test_no_mangled_reference():
-    """References of docstrings are [1], not [R8db564d66a23-1]."""
+def test_docstrings_lead_to_their_source_and_to_references():
+    """The references of docstrings are [1], not [R8db564d66a23-1]."""
     for path in SITE.glob("api/**/*.html"):
         assert "[R" not in words(path.read_text(encoding="utf-8")), path
-
-
-def test_docstrings_lead_to_their_source():
     text = source("api/generated/logunif_kl.neg_kl.html")
     assert re.search(r'href="\.\./\.\./_modules/logunif_kl/_api\.html#neg_kl"', text)
     assert "defneg_kl(" in words(source("_modules/logunif_kl/_api.html"))
 
 
-def test_snippets_can_be_copied():
+def test_snippets_can_be_copied_and_numbers_in_sentences_are_computed():
     assert "copybutton.js" in source("start/numpy.html")
-
-
-def test_numbers_in_sentences_are_computed():
     text = source("theory/mathematics.html")
     computed = re.findall(r'<span class="computed">(.*?)</span>', text)
     assert computed == ["0.64237", "-1.50671", "0.6351814227"]

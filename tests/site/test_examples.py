@@ -64,13 +64,10 @@ def test_examples(page):
         assert not failures(text, page)
 
 
-def test_every_example_is_found():
+def test_every_example_and_a_wrong_one_are_found():
     for page in PAGES:
         shown = (DOCS / page).read_text(encoding="utf-8").count("```python\n>>>")
         assert shown == len(examples(page)[1]), page
-
-
-def test_a_wrong_example_is_found():
     assert "Got:\n    2\n" in failures(">>> 1 + 1\n3\n", "page.md")
 
 
@@ -96,15 +93,12 @@ def wrong(command):
     return found + [name for name in modules if "PAPER" not in name and find_spec(name) is None]
 
 
-@pytest.mark.parametrize(("page", "command"), COMMANDS)
-def test_commands_are_there(page, command):
-    assert shlex.split(command.replace("&&", "\n"), comments=True)
-    assert wrong(command) == []
+def test_commands_are_there():
+    for page, command in COMMANDS:
+        assert shlex.split(command.replace("&&", "\n"), comments=True), (page, command)
+        assert wrong(command) == [], (page, command)
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["pip install -e '.[jaxx]'", "logunif-kl comparison", "python -m validation.ladders --json F"],
-)
-def test_a_command_that_is_not_there_is_found(command):
-    assert len(wrong(command)) == 1
+def test_a_command_that_is_not_there_is_found():
+    for command in ("pip install -e '.[jaxx]'", "logunif-kl comparison", "python -m validation.a"):
+        assert len(wrong(command)) == 1

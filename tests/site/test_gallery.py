@@ -12,6 +12,8 @@ import pytest
 from validation.paths import ROOT
 
 NOTEBOOKS = sorted((ROOT / "docs" / "gallery").glob("*.ipynb"))
+# A shorter form of a notebook that takes long; the whole is run by the slow tests.
+SHORTER = {"refit": ("for terms in (1, 2, 3):", "for terms in (1,):")}
 PACKAGES = ("torch", "jax", "sklearn", "torchmetrics", "onnxruntime", "optax", "matplotlib")
 
 
@@ -25,9 +27,18 @@ def shape(text):
     return re.sub(r"[\d.e+-]*\d[\d.e+-]*|\s+", " ", text).split()
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_what_a_notebook_prints(path, tmp_path):
+def forms():
+    for path in NOTEBOOKS:
+        yield pytest.param(path, SHORTER.get(path.stem, ("", "")), id=path.stem)
+        if path.stem in SHORTER:
+            yield pytest.param(path, ("", ""), id=f"all of {path.stem}", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("path", "shorter"), forms())
+def test_what_a_notebook_prints(path, shorter, tmp_path):
     code = "\n\n".join("".join(cell["source"]) for cell in cells(path))
+    assert shorter[0] in code
+    code = code.replace(*shorter)
     for package in PACKAGES:
         if re.search(rf"^(import|from) {package}\b", code, re.M):
             pytest.importorskip(package)

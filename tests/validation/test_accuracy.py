@@ -6,7 +6,6 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from rich.console import Console
 
 from tests import ulp as definition
 from validation.accuracy import claims, driver, exhaustive, flushing, truth, ulp
@@ -282,16 +281,6 @@ class TestFrameworks:
                 assert got.dtype == dtype
                 most = 0.51 if dtype == "float16" else 10
                 assert ulp.error(got, truth.truth(name, *points), dtype).max() < most
-
-    def test_triton_is_interpreted(self):
-        """In a process of its own, because what is interpreted is chosen once in a process."""
-        if "triton" not in driver.kernels():
-            pytest.skip("triton is not installed")
-        job = {"method": "search", "function": "neg_kl_normal.dmu", "dtype": "float32"}
-        job |= {"kernel": "triton", "count": 1000, "rounds": 1, "seed": 0, "known": []}
-        job["climbers"] = 256
-        [row] = driver.measure([job], Console(quiet=True))
-        assert 0.1 < row["ulp"] < 10
 
 
 def test_command_line_names_what_it_cannot_do(capsys):

@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from logunif_kl.cli.bench.training import with_quartiles
 from validation import record
 from validation.tools import summary, tables
 
@@ -30,15 +29,6 @@ def test_each_section_shows_its_records(name, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
     if name in tables.WHERE_MEASURED:
         assert tables.section(name) == "Not measured yet.\n"
-
-
-class TestSpeed:
-    def test_magnitudes_show_the_slowest(self):
-        row = records("magnitudes")[0]["by_function"][-1]
-        worst = max(row["slowest"], key=lambda at: at["against_usual"]["median"])
-        shown = cells("magnitudes")[f"{row['framework']}: {row['function']}, 2 threads"]
-        assert shown[2:4] == [f"{worst['argument']}: {worst['at']}", worst["elements"]]
-        assert shown[4] == with_quartiles(worst["against_usual"])
 
 
 def test_the_accuracy_of_frameworks_is_rounded_up():
