@@ -34,7 +34,7 @@ def forms():
             yield pytest.param(path, ("", ""), id=f"all of {path.stem}", marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("path", "shorter"), forms())
+@pytest.mark.parametrize(("path", "shorter"), [*forms()])
 def test_what_a_notebook_prints(path, shorter, tmp_path):
     code = "\n\n".join("".join(cell["source"]) for cell in cells(path))
     assert shorter[0] in code
