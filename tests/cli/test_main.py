@@ -88,12 +88,6 @@ class TestInterruptedWhileAModuleIsImported:
         assert done.stderr.endswith("\nKeyboardInterrupt\n")
 
 
-def test_progress_appears_on_standard_error_after_a_while(terminal):
-    shown = terminal()
-    assert list(_output.track(iter(range(3)), "working", 3)) == [0, 1, 2]
-    assert "working" in shown.getvalue()
-
-
 def test_progress_stays_away_from_short_work_and_from_pipes(monkeypatch, terminal):
     shown = terminal()
     monkeypatch.setattr(_progress, "PATIENCE", 2.0)

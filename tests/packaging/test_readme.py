@@ -59,11 +59,8 @@ def test_its_figures_are_those_of_the_results_and_a_stale_one_is_found(
     assert stale.read_text(encoding="utf-8") == TEXT
 
 
-def test_a_person_reads_it_in_one_go():
+def test_a_person_reads_it_in_one_go_and_links_lead_to_files(tree):
     assert len(TEXT.splitlines()) <= 150
-
-
-def test_links_lead_to_files(tree):
     links = set(re.findall(r"\]\((?!https:)([^)#]+)\)", TEXT))
     assert len(links) >= 10
     assert [link for link in sorted(links) if not (tree / link).exists()] == []

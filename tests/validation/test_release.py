@@ -16,11 +16,9 @@ def tree(tmp_path):
         shutil.copy(ROOT / name, tmp_path / name)
     if shutil.which("git") is None:
         pytest.skip("git is not here")
-    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.com"]
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        subprocess.run([*git, *words], cwd=tmp_path, check=True)
-    for name, value in {"user.name": "A", "user.email": "a@example.com"}.items():
-        subprocess.run(["git", "config", name, value], cwd=tmp_path, check=True)
+    user = "config user.name A", "config user.email a@example.com"
+    for command in ("init -q", *user, "add .", "commit -qm first"):
+        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
     return tmp_path
 
 
