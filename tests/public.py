@@ -30,6 +30,15 @@ MODULES: dict[str, tuple[str, ...]] = {
 }
 
 
+FRAMEWORKS = ("torch", "jax", "tensorflow")
+
+
+def framework(module: str) -> str:
+    """The framework that a module is for, or nothing."""
+    name = module.removeprefix("logunif_kl.").partition(".")[0]
+    return name if name in FRAMEWORKS else ""
+
+
 def installed(module: str) -> bool:
     """Whether the packages that a module needs are installed."""
     return all(importlib.util.find_spec(name) for name in MODULES[module])

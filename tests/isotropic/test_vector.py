@@ -94,12 +94,6 @@ class TestReference:
                 with mpmath.workdps(70):
                     assert abs(few / many - 1) < mpmath.mpf(10) ** -19
 
-    def test_of_one_dimension(self):
-        for x in (-9, 0.3, 50):
-            assert reference.neg_kl_vector(x, 1) == reference.neg_kl(x)
-            assert reference.neg_kl_vector(x, 1, log_c=2) == reference.neg_kl(x, log_c=2)
-            assert reference.neg_kl_vector_grad(x, 1) == reference.neg_kl_grad(x)
-
     def test_limits(self):
         assert reference.neg_kl_complex(float("-inf")) == -mpmath.inf
         assert reference.neg_kl_complex(float("inf")) == 0
