@@ -14,7 +14,7 @@ from logunif_kl.methods import _progress
 # A shared machine can be slow, so Hypothesis sets no deadline.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
-# ``--hypothesis-profile thorough`` draws 100,000 examples for the ten tests of shapes.
+# ``--hypothesis-profile thorough`` is for the tests of shapes.
 settings.register_profile("thorough", settings.get_profile("patient"), max_examples=10_000)
 
 

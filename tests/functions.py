@@ -20,6 +20,10 @@ def arguments_of(name: str) -> tuple[np.ndarray, ...]:
     return (X, 0.5 * X) if "normal" in name else (X,)
 
 
+class Temperature(float):
+    """A subclass of float."""
+
+
 class Functions:
     """A subclass names its framework, and makes arrays of it."""
 
@@ -106,7 +110,15 @@ class Functions:
         with self.double():
             mu = self.array([0.5, -2.0], dtype)
             truth = lk.neg_kl_normal(mu, self.array(-8.0, dtype))
-            for scalar in (np.float16(-8), np.float32(-8), np.float64(-8), np.int64(-8), -8.0, -8):
+            for scalar in (
+                np.float16(-8),
+                np.float32(-8),
+                np.float64(-8),
+                np.int64(-8),
+                -8.0,
+                -8,
+                Temperature(-8),
+            ):
                 got = lk.neg_kl_normal(mu, scalar)
                 wanted = dtype
                 if self.numpy_scalars_promote and isinstance(scalar, np.floating):

@@ -133,14 +133,6 @@ class TestProtocol:
         assert lazy.chunks == ((3, 3, 1),)
         assert same(lazy.compute(scheduler="threads"), function(X))
 
-    @pytest.mark.parametrize("options", [{}, {"zero_at": 1.0}, {"log_c": 0.5}])
-    def test_dask_with_options(self, options, da):
-        x = X.astype("float32")
-        for function in (lk.neg_kl, lk.kl):
-            lazy = function(da.from_array(x, chunks=3), **options)
-            assert lazy.dtype == "float32"
-            assert same(lazy.compute(scheduler="sync"), function(x, **options))
-
     @pytest.mark.parametrize("name", ["neg_kl_normal", "kl_normal"])
     def test_dask_normal(self, name, record_property, da):
         record_property("capability", f"{name}:dask:lazy, block by block")
@@ -151,6 +143,10 @@ class TestProtocol:
             assert isinstance(lazy, da.Array)
             truth = function(X, log_sigma2, zero_at=1.0)
             assert same(lazy.compute(scheduler="threads"), truth)
+        narrow = X.astype("float32")
+        lazy = function(da.from_array(narrow, chunks=2), np.float32(-1.0), log_c=0.5)
+        assert lazy.dtype == "float32"
+        assert same(lazy.compute(scheduler="sync"), function(narrow, np.float32(-1.0), log_c=0.5))
 
     def test_dask_in_other_processes(self, da):
         """The functions are pickled by name."""
@@ -390,7 +386,7 @@ def test_functions_without_an_adapter_convert_nothing_in_silence(library):
         lk.special.array_api.kl_gap(tensor_of(library)())
 
 
-@pytest.mark.parametrize("library", ["torch", "jax", "tensorflow", "mlx"])
+@pytest.mark.parametrize("library", ["torch", "jaxlib", "tensorflow", "mlx"])
 def test_tensors_in_lists_are_not_converted_in_silence(library):
     tensor = tensor_of(library)()
     for value in ([tensor], (0.5, tensor), [[1.0, 2.0], [0.5, tensor]], [np.ones(2), [(tensor,)]]):
@@ -403,22 +399,17 @@ def test_tensors_in_lists_are_not_converted_in_silence(library):
 @pytest.mark.parametrize(
     ("dtype", "values"),
     [
-        *((None, ["a"]), ("boolean", [True, None]), ("category", ["a"])),
+        *((None, ["a"]), (None, [True]), (None, [1j]), ("boolean", [True]), ("category", ["a"])),
         ("datetime64[ns, UTC]", ["2020-01-01"]),
     ],
 )
 def test_columns_of_pandas_that_hold_no_numbers(dtype, values, pd):
-    with pytest.raises(TypeError, match=r"^log_alpha must hold real .* but pandas.Series of dtype"):
-        lk.neg_kl(pd.Series(values, dtype=dtype))
-
-
-@pytest.mark.parametrize("column", [["x"], [True], [1j]], ids=str)
-def test_frames_of_pandas_with_a_column_that_holds_no_numbers(column, pd):
-    sentence = r"^log_alpha must hold real .* but pandas.DataFrame of dtype \w+ was given: "
-    with pytest.raises(TypeError, match=sentence):
+    column = pd.Series(values, dtype=dtype)
+    sentence = r"^log_alpha must hold real .* but pandas.{} of dtype .* was given: "
+    with pytest.raises(TypeError, match=sentence.format("Series")):
+        lk.neg_kl(column)
+    with pytest.raises(TypeError, match=sentence.format("DataFrame")):
         lk.neg_kl(pd.DataFrame({"a": [1.0], "b": column}))
-    got = lk.neg_kl(pd.DataFrame({"a": [1.0], "b": [2]}))
-    assert isinstance(got, pd.DataFrame)
 
 
 @pytest.mark.parametrize("dtype", ["Float32", "Float64", "Int64"])
@@ -481,25 +472,13 @@ def test_what_has_no_values():
         lk.neg_kl(Symbolic())
 
 
-def test_lists_of_tensors_of_torch():
-    torch = pytest.importorskip("torch")
-    sentence = (
-        r"^log_alpha is a list that holds a torch\.Tensor, whose derivative would be lost without "
-        r"a warning: stack its elements into one tensor first$"
-    )
-    for function in OF_LOG_ALPHA:
-        for requires_grad in (False, True):
-            with pytest.raises(TypeError, match=sentence):
-                function([torch.tensor(1.0, requires_grad=requires_grad)])
+class Temperature(float):
+    """A subclass of float."""
 
 
-def test_lists_of_arrays_of_jax():
-    jnp = pytest.importorskip("jax.numpy")
-    with pytest.raises(TypeError, match=r"^mu is a tuple that holds a jaxlib\..*: stack its elem"):
-        lk.neg_kl_normal((1.0, jnp.ones(())), 0.0)
-
-
-@pytest.mark.parametrize("scalar", [np.float64(0.5), np.float32(0.5), np.float16(0.5), np.int8(2)])
+@pytest.mark.parametrize(
+    "scalar", [np.float64(0.5), np.float32(0.5), np.float16(0.5), np.int8(2), Temperature(-8.0)]
+)
 def test_scalars_of_numpy_count_as_numbers(scalar):
     for dtype in (xs.float64, xs.float32):
         array = xs.asarray(X, dtype=dtype)
@@ -517,33 +496,10 @@ def test_scalars_of_numpy_that_are_not_real_numbers(scalar):
         lk.neg_kl_normal(xs.asarray(X), scalar)
 
 
-class Temperature(float):
-    """A subclass of float."""
-
-
-BESIDE = {
-    "torch": "must be a torch.Tensor or a real number",
-    "jax": "must (be a JAX or NumPy array or a number|hold real numbers)",
-    "array_api_strict": "must hold real numbers",
-}
-
-
-@pytest.mark.parametrize("library", BESIDE)
-class TestBesideATensor:
-    def tensor(self, library):
-        module = pytest.importorskip("jax.numpy" if library == "jax" else library)
-        return module.asarray([0.5, 1.0])
-
-    @pytest.mark.parametrize("other", [None, True, 1j, "x"])
-    def test_other_types_are_refused(self, library, other):
-        with pytest.raises(TypeError, match=f"^log_sigma2 {BESIDE[library]}.* but .* was given: "):
-            lk.kl_normal(self.tensor(library), other)
-
-    def test_a_subclass_of_float_is_a_number(self, library):
-        tensor = self.tensor(library)
-        got, wanted = lk.kl_normal(tensor, Temperature(-8.0)), lk.kl_normal(tensor, -8.0)
-        assert got.dtype == wanted.dtype
-        assert [float(x) for x in got] == [float(x) for x in wanted]
+@pytest.mark.parametrize("other", [None, True, 1j, "x"])
+def test_what_is_no_number_beside_an_array(other):
+    with pytest.raises(TypeError, match=r"^log_sigma2 must hold real numbers.* but .* was given: "):
+        lk.kl_normal(xs.asarray(X), other)
 
 
 def test_two_devices_of_a_namespace():
@@ -553,19 +509,6 @@ def test_two_devices_of_a_namespace():
         lk.kl_normal(here, there)
     with pytest.raises(ValueError, match=r"log_sigma2 on .*CPU"):
         lk.kl_normal(there, here)
-
-
-def test_torch_with_jax():
-    torch, jnp = pytest.importorskip("torch"), pytest.importorskip("jax.numpy")
-    tensor, array = torch.ones(2), jnp.ones(2)
-    words = (
-        r"^mu of type torch.Tensor and log_sigma2 of type jaxlib.\w+ were given together: convert "
-        "one, so that all come from the same library$"
-    )
-    with pytest.raises(TypeError, match=words):
-        lk.neg_kl_normal(tensor, array)
-    with pytest.raises(TypeError, match=r"^mu of type jaxlib.\w+ and log_sigma2 of type torch"):
-        lk.kl_normal(array, tensor)
 
 
 OTHERS = [X, np.array(1.0), [1.0] * 7]

@@ -9,6 +9,8 @@ from hypothesis import given
 
 import logunif_kl as lk
 from tests import strategies
+from tests.conversions import CASES
+from tests.conversions import function as conversion
 from tests.ufunc_battery import extra_memory, same
 
 pytestmark = pytest.mark.usefixtures("no_warnings_of_numpy")
@@ -52,43 +54,34 @@ def test_limits(xp, function):
         np.testing.assert_array_equal(xp.numpy(got), [truth])
 
 
-# The truth in mpmath.
-TRUTH = {
-    la.from_dropout_rate: lambda p: mpmath.log(p / (1 - p)),
-    la.to_dropout_rate: lambda x: 1 / (1 + mpmath.exp(-x)),
-    la.from_alpha: mpmath.log,
-    la.to_alpha: mpmath.exp,
-    la.from_u: lambda u: -mpmath.log(2 * u),
-    la.to_u: lambda x: mpmath.exp(-x) / 2,
-}
-P = [
-    *(TINY, 1e-310, 1e-300, 1e-9, 0.1, 0.2499999, 0.25, 0.3, 0.499, 0.5 - 2**-54, 0.5 + 2**-53),
-    *(0.5 + 1e-9, 0.6, 0.75, 0.7500001, 0.9, 0.999, 1 - 2**-53),
-]
-REAL = [
+REAL = (
     *(-745.0, -740.0, -710.4, -709.7, -700.0, -40.0, -1.0, -1e-9),
     *(TINY, 1e-20, 0.3, 1.0, 37.0, 40.0, 700.0, 708.0, 709.7),
-]
-POSITIVE = [
+)
+POSITIVE = (
     *(TINY, 1e-310, 0.1, 0.5 - 2**-54, 0.5 + 2**-53, 0.51, 1.0 + 2**-52, 3.0),
     *(1e300, 8.9e307, LARGEST),
-]
-ACCURATE = [
-    (function, argument)
-    for function, arguments in (
-        *((la.from_dropout_rate, P), (la.to_dropout_rate, REAL), (la.from_alpha, POSITIVE)),
-        *((la.to_alpha, REAL), (la.from_u, POSITIVE), (la.to_u, REAL)),
-    )
-    for argument in arguments
-]
+)
+SIZES = tuple(sign * size for size in (TINY, 1e-200, 0.3, 1e200, LARGEST) for sign in (1, -1))
+ARGUMENTS = {
+    "from_dropout_rate": (
+        *(TINY, 1e-310, 1e-300, 1e-9, 0.1, 0.2499999, 0.25, 0.3, 0.499, 0.5 - 2**-54),
+        *(0.5 + 2**-53, 0.5 + 1e-9, 0.6, 0.75, 0.7500001, 0.9, 0.999, 1 - 2**-53),
+    ),
+    **dict.fromkeys(("to_dropout_rate", "to_alpha", "to_u"), REAL),
+    **dict.fromkeys(("from_alpha", "from_u"), POSITIVE),
+    **dict.fromkeys(("from_normal", "to_log_sigma2"), SIZES),
+}
 
 
-@pytest.mark.parametrize(("function", "argument"), ACCURATE)
-def test_relative_accuracy(xp, function, argument):
-    with mpmath.workdps(400):
-        truth = float(TRUTH[function](mpmath.mpf(argument)))
-    got = float(xp.numpy(function(xp.array([argument])))[0])
-    assert got == truth or abs(got - truth) <= 4 * math.ulp(truth)
+@pytest.mark.parametrize("name", CASES)
+def test_relative_accuracy(xp, name):
+    points = ARGUMENTS[name]
+    got = xp.numpy(conversion(name)(xp.array(points)))
+    for argument, value in zip(points, got, strict=True):
+        with mpmath.workdps(400):
+            truth = float(CASES[name][0](mpmath.mpf(argument)))
+        assert value == truth or abs(value - truth) <= 4 * math.ulp(truth), argument
 
 
 @pytest.mark.parametrize("function", ONE)
@@ -97,13 +90,6 @@ def test_narrow_types_are_rounded_once(function, dtype):
     x = np.linspace(0.01, 0.99, 500).astype(dtype)
     with np.errstate(all="ignore"):
         assert same(function(x), function(x.astype("float64")).astype(dtype))
-
-
-def test_from_normal_of_either_sign_and_any_size():
-    for mu in (TINY, 1e-200, 0.3, 1e200, LARGEST):
-        truth = float(-3 - 2 * mpmath.log(mpmath.mpf(mu)))
-        assert abs(la.from_normal(mu, -3.0) - truth) <= 2 * math.ulp(truth)
-        assert la.from_normal(-mu, -3.0) == la.from_normal(mu, -3.0)
 
 
 def test_memory():

@@ -90,9 +90,12 @@ class Labelled(np.ndarray):
 
 
 class UfuncBattery:
-    """Tests of ufuncs. A subclass has a fixture `functions`."""
+    """Tests of ufuncs. A subclass has a fixture `functions`.
 
-    @pytest.fixture(params=UNARY)
+    What a call does is the same for all functions of one argument, so two stand for them.
+    """
+
+    @pytest.fixture(params=["kl_gap", "neg_kl_hess"])
     def f(self, request, functions):
         return getattr(functions, request.param)
 
@@ -172,22 +175,12 @@ class UfuncBattery:
         for result in listed(any_f(*[np.ones(3, dtype)] * any_f.nin)):
             assert result.dtype == dtype
 
-    @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
-    def test_integers_are_promoted_as_by_exp(self, f, dtype):
-        values = np.array([0, 1, 1], dtype)
-        got = f(values)
-        assert got.dtype == np.exp(values).dtype
-        assert same(got, f(values.astype(got.dtype)))
-
-    @pytest.mark.parametrize("number", [0.5, 1, True])
-    def test_python_numbers_are_promoted_as_by_exp(self, f, number):
-        assert type(f(number)) is type(np.exp(number))
-
-    def test_python_numbers_are_weak(self, functions):
-        f = functions.neg_kl_normal_and_grad
-        assert f(np.ones(2, "f4"), 1.0)[0].dtype == "float32"
-        assert f(2, np.ones(2, "f2"))[2].dtype == "float16"
-        assert f(np.float64(1.0), np.ones(2, "f4"))[1].dtype == "float64"
+    def test_other_types_are_promoted_as_by_exp(self, f):
+        for value in [*(np.array([0, 1, 1], dtype) for dtype in "?bBhHiIqQ"), 0.5, 1, True]:
+            got, wanted = f(value), np.exp(value)
+            assert type(got) is type(wanted)
+            assert got.dtype == wanted.dtype
+            assert same(got, f(np.asarray(value, got.dtype)))
 
     @pytest.mark.parametrize(
         "value",
@@ -254,6 +247,9 @@ class UfuncBattery:
         assert f(x, out) is out
         assert same(out, truth)
         assert same(f(x, None), truth)
+        wide = np.zeros((3, 2))
+        assert f(np.array([1.0, 2.0]), out=wide) is wide
+        assert same(wide, np.broadcast_to(f(np.array([1.0, 2.0])), (3, 2)))
 
     def test_some_of_three_outputs(self, functions):
         f, x = functions.neg_kl_normal_and_grad, sample()
@@ -271,11 +267,6 @@ class UfuncBattery:
             assert same(f(x.astype("float32"), out=wide), f(x.astype("float32")).astype("float64"))
         with pytest.raises(TypeError, match=r"Cannot cast ufunc '\w+' output"):
             f(x, out=np.empty(x.shape, "i8"))
-
-    def test_out_larger_than_the_input(self, f):
-        out = np.zeros((3, 2))
-        assert f(np.array([1.0, 2.0]), out=out) is out
-        assert same(out, np.broadcast_to(f(np.array([1.0, 2.0])), (3, 2)))
 
     def test_wrong_out(self, f):
         x, frozen = np.ones(3), np.ones(3)
@@ -328,16 +319,11 @@ class UfuncBattery:
         assert f(given, out=out, where=mask) is out
         assert same(x, truth)
 
-    def test_where_broadcasts(self, f):
-        out = np.zeros((2, 3))
-        f(np.ones(3), out=out, where=np.array([[True], [False]]))
-        assert same(out, np.array([f(np.ones(3)), np.zeros(3)]))
-
-    def test_where_with_another_type(self, f):
-        out = np.full(4, 7.0, "float32")
-        f(np.ones(4), out=out, where=[True, False, True, False])
-        assert out[1] == out[3] == 7.0
-        assert out[0] == out[2] == np.float32(f(1.0))
+    def test_where_broadcasts_and_casts(self, f):
+        for dtype in DTYPES:
+            out = np.full((2, 3), 7.0, dtype)
+            f(np.ones(3), out=out, where=np.array([[True], [False]]))
+            assert same(out, np.array([[f(1.0)] * 3, [7.0] * 3], dtype))
 
     # Shapes
 
@@ -419,12 +405,10 @@ class UfuncBattery:
         of_two(mu[:size], log_sigma2[::2], out=outs)
         assert all_same(outs, listed(of_two(mu[:size].copy(), log_sigma2[::2].copy())))
 
-    def test_in_place_of_two_inputs(self, functions):
-        mu, log_sigma2 = np.linspace(-9, 9, 1001), np.linspace(9, -9, 1001)
-        truth = functions.kl_normal(mu, log_sigma2)
-        assert same(functions.kl_normal(mu, log_sigma2, out=log_sigma2), truth)
-
     def test_overlap_of_two_inputs(self, functions):
+        x, y = np.linspace(-9, 9, 1001), np.linspace(9, -9, 1001)
+        truth = functions.kl_normal(x, y)
+        assert same(functions.kl_normal(x, y, out=y), truth)
         x = np.linspace(0.1, 5, 10_000)
         truth = functions.neg_kl_normal_and_grad(x[:-1].copy(), x[1:].copy())
         second = np.empty_like(truth[1])
@@ -507,13 +491,13 @@ class UfuncBattery:
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_memory(self, any_f, dtype):
-        x = [np.linspace(0.1, 30, 500_000, dtype=dtype)] * any_f.nin
+        x = [np.linspace(0.1, 30, 300_000, dtype=dtype)] * any_f.nin
         any_f(*x)
         assert extra_memory(lambda: any_f(*x)) < 2**20
 
     def test_memory_of_a_mask_and_a_cast(self, f):
-        x, out = np.linspace(0, 30, 500_000), np.zeros(500_000, "float32")
-        mask = np.ones(500_000, bool)
+        x, out = np.linspace(0, 30, 300_000), np.zeros(300_000, "float32")
+        mask = np.ones(300_000, bool)
         assert extra_memory(lambda: f(x, out=out, where=mask)) < 2**20
 
 

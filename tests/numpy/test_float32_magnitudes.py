@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
+from logunif_kl._numpy import ufuncs
 from tests.child import output
-from tests.numpy.test_float32_ufuncs import INF, KERNELS, MOST_ULP, NAMES, NAN, c
-from validation.accuracy import ulp
+from tests.numpy.test_float32_ufuncs import INF, MOST_ULP, NAMES, NAN, c
+from validation.accuracy import search, ulp
+from validation.accuracy.functions import edges
 from validation.accuracy.truth import truth
 
 if not hasattr(c, "trial"):
     pytest.skip("only x86 processors have the register MXCSR", allow_module_level=True)
 
+KERNELS = [kernel for kernel in ufuncs.available_kernels() if kernel != "python"]
 DENORMAL, UNDERFLOW = 0x02, 0x10
 FLUSH = 0x8040  # results to zero, and subnormal arguments
 COUNT = 20_000
@@ -79,6 +82,8 @@ def _sets():
         "bits of mu": (bits(), wide),
         "bits of mu, usual log_sigma2": (bits(), rng.uniform(-10.0, 10.0, COUNT)),
         "special": tuple(a.ravel() for a in np.meshgrid(both, both)),
+        "sample": search.sample("neg_kl_normal", rng, COUNT, "float32"),
+        "edges": search.beside_edges("neg_kl_normal", {d: edges(d) for d in "ux"}, "float32"),
     }
     # Without FMA, u times exp(-log_sigma2) is rounded.
     mean = powers(-10, 10)
@@ -264,9 +269,3 @@ class TestResults:
         mu[~rest], log_sigma2[~rest] = neighbour
         for a, b in zip(three_results(mu, log_sigma2), alone, strict=True):
             assert _equal(a, b)[rest].all()
-
-
-@pytest.mark.parametrize("lengths", [(1, 2, 3), (2, 3, 3)])
-def test_lengths(lengths):
-    with pytest.raises(ValueError, match="different lengths"):
-        c.trial(0, *(np.ones(n, "float32") for n in lengths))

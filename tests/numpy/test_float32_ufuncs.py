@@ -1,4 +1,4 @@
-"""The C ufuncs that compute in float32 throughout, for every kernel that this CPU runs."""
+"""The C ufuncs that compute in float32 throughout, by the kernel in use."""
 
 import ctypes
 import math
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from logunif_kl._numpy import ufuncs
-from tests.child import output
 from tests.ufunc_battery import all_same, same
 from validation.accuracy import search, ulp
 from validation.accuracy.functions import edges
@@ -20,7 +19,6 @@ if ufuncs.kernel_name() == "python":
 from logunif_kl._numpy import _float32 as c
 
 INF, NAN = math.inf, math.nan
-KERNELS = tuple(k for k in ufuncs.available_kernels() if k != "python")
 NAMES = ("neg_kl_normal", "neg_kl_normal.dmu", "neg_kl_normal.dlog_sigma2")
 MOST_ULP = 4.0
 SPECIAL = np.array(
@@ -29,17 +27,6 @@ SPECIAL = np.array(
 )
 COUNT = 100_000
 ONE = np.float32(1.0)
-
-COMPUTE = """
-import sys
-import numpy as np
-from logunif_kl._numpy import _float32 as c
-points = np.load(sys.argv[1])
-with np.errstate(all="raise"):
-    results = c.value(*points), *c.gradient(np.float32(1.0), *points)
-np.save(sys.argv[2], np.stack(results))
-print(c.isa)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +44,14 @@ def points():
     return np.concatenate([np.stack(part) for part in parts], axis=1)
 
 
-@pytest.fixture(scope="module", params=KERNELS)
-def results(request, points, tmp_path_factory):
-    """The value and its two derivatives by one kernel, from a new process."""
-    folder = tmp_path_factory.mktemp(request.param)
-    files = [str(folder / name) for name in ("points.npy", "results.npy")]
-    np.save(files[0], points)
-    assert output(COMPUTE, *files, kernel=request.param) == f"{request.param}\n"
-    return np.load(files[1])
+@pytest.fixture(scope="module")
+def results(points):
+    """The value and its two derivatives."""
+    with np.errstate(all="raise"):
+        return np.stack([c.value(*points), *c.gradient(ONE, *points)])
 
 
-class TestEveryKernel:
+class TestTheKernelInUse:
     @pytest.mark.parametrize("i", range(3), ids=NAMES)
     def test_accuracy(self, i, points, results):
         with np.errstate(invalid="ignore"):  # a NaN that signals is cast

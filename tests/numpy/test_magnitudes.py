@@ -91,16 +91,6 @@ def test_the_flags_are_those_of_the_loop(kernel):
     assert run(kernel, "kl_gap", np.array([0.3, 0.7]))[0] & INEXACT
 
 
-def test_exceptions_refuses():
-    x = np.ones(3)
-    with pytest.raises(ValueError, match="'kl_gap' and 1 arrays were given"):
-        extension.exceptions("baseline", "kl_gap", (x,))
-    with pytest.raises(ValueError, match="array 1 must be"):
-        extension.exceptions("baseline", "kl_gap", (x, x[:2]))
-    with pytest.raises(TypeError, match="convert them"):
-        extension.exceptions("baseline", "kl_gap", (np.ones(3, int), np.ones(3, int)))
-
-
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     nan = np.isnan(a)
     bits = BITS[str(a.dtype)]
