@@ -11,7 +11,7 @@ import pytest
 from mpmath import libmp, mp, mpf
 
 from logunif_kl import reference
-from logunif_kl.reference import _agree, _functions, _series, _tail
+from logunif_kl.reference import _agree, _functions, _input, _series, _tail
 
 INF, NAN = math.inf, math.nan
 OF_U = (reference.kl_gap, reference.kl_gap_grad, reference.kl_gap_hess)
@@ -400,6 +400,13 @@ def test_threads():
 
     with ThreadPoolExecutor(8) as pool:
         assert not any(pool.map(work, range(0, len(arguments), 5)))
+
+
+def test_numbers_read_know_whether_they_are_exact():
+    assert _input.read(0.1, "u").exact
+    assert _input.read(Fraction(3, 8), "u").exact
+    assert not _input.read(Fraction(1, 3), "u").exact
+    assert not _input.read("0.5", "u").exact
 
 
 # --- enclosures ----------------------------------------------------------------------------------
