@@ -106,10 +106,18 @@ def _of_shape(found: list[mpf], value: mpf, term: mpf) -> Truth:
     }
 
 
+def powers(base: Any, exponents: Any) -> np.ndarray:
+    """Powers rounded once, because the bits of NumPy's powers depend on the processor."""
+    with mp.workprec(100):
+        power = np.vectorize(lambda x: float(mp.power(base, x)), otypes=[float])
+        return power(exponents)
+
+
 def _locations(dtype: type) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(23)
-    scale = 10.0 ** rng.uniform(-30.0, 30.0, 700)
-    ratio = 10.0 ** np.concatenate([rng.uniform(-30.0, 30.0, 250), rng.uniform(-1.5, 2.0, 450)])
+    scale = powers(10, rng.uniform(-30.0, 30.0, 700))
+    exponents = np.concatenate([rng.uniform(-30.0, 30.0, 250), rng.uniform(-1.5, 2.0, 450)])
+    ratio = powers(10, exponents)
     # The ratio times a scale near the ends of float32 would leave its range.
     loc = np.clip(ratio * scale, 1e-30, 1e30) * rng.choice([-1.0, 1.0], 700)
     return loc.astype(dtype), scale.astype(dtype)
@@ -117,10 +125,10 @@ def _locations(dtype: type) -> tuple[np.ndarray, np.ndarray]:
 
 def _intervals(dtype: type) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(29)
-    size = 10.0 ** rng.uniform(-29.0, 29.0, 700)
+    size = powers(10, rng.uniform(-29.0, 29.0, 700))
     digits = 6.0 if dtype is np.float32 else 14.0
-    narrow = 10.0 ** rng.uniform(-digits, 0.0, 250)
-    near_edge = 10.0 ** rng.uniform(-28.0, 0.0, 150) * rng.choice([-1.0, 1.0], 150)
+    narrow = powers(10, rng.uniform(-digits, 0.0, 250))
+    near_edge = powers(10, rng.uniform(-28.0, 0.0, 150)) * rng.choice([-1.0, 1.0], 150)
     other = np.concatenate([1.0 - narrow, near_edge, narrow[:150] - 1.0, rng.uniform(-3, 3, 150)])
     other = np.sign(other) * np.clip(np.abs(other), 1e-29 / size, 1e29 / size)
     a, b = (size * other).astype(dtype), size.astype(dtype)
@@ -133,8 +141,9 @@ def _intervals(dtype: type) -> tuple[np.ndarray, np.ndarray]:
 
 def _shapes(dtype: type) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(31)
-    shape = 10.0 ** np.concatenate([rng.uniform(-9.0, 9.0, 200), rng.uniform(-1.5, 2.0, 300)])
-    return shape.astype(dtype), (10.0 ** rng.uniform(-30.0, 30.0, 500)).astype(dtype)
+    exponents = np.concatenate([rng.uniform(-9.0, 9.0, 200), rng.uniform(-1.5, 2.0, 300)])
+    shape = powers(10, exponents)
+    return shape.astype(dtype), powers(10, rng.uniform(-30.0, 30.0, 500)).astype(dtype)
 
 
 FAMILIES = {
@@ -209,11 +218,11 @@ def triangular(dtype: type) -> list[Gaussian]:
         (1e25, 1e-20),
         (1.0, large),
         (1.0, small),
-        (1.0, 10.0 ** rng.uniform(-15, 15, (4, 1))),
+        (1.0, powers(10, rng.uniform(-15, 15, (4, 1)))),
     ):
         factor = correlation * np.tril(rng.normal(size=(4, 4)), -1)
         factor = scale * (factor + np.diag(rng.uniform(0.5, 2.0, 4)))
-        loc = np.abs(factor).max(-1) * rng.normal(size=4) * 10.0 ** rng.uniform(-2, 2, 4)
+        loc = np.abs(factor).max(-1) * rng.normal(size=4) * powers(10, rng.uniform(-2, 2, 4))
         found.append(Gaussian((loc.astype(dtype), factor.astype(dtype)), _triangular))
     return found
 
@@ -225,7 +234,7 @@ def low_rank(dtype: type) -> list[Gaussian]:
     for size, scale in ((1.0, 1.0), (0.01, 1.0), (100.0, 1.0), (1.0, 1e-12), (1.0, 1e12)):
         factor = size * scale * rng.normal(size=(4, 2))
         diagonal = scale**2 * rng.uniform(0.5, 2.0, 4)
-        loc = scale * rng.normal(size=4) * 10.0 ** rng.uniform(-2, 2, 4)
+        loc = scale * rng.normal(size=4) * powers(10, rng.uniform(-2, 2, 4))
         arrays = tuple(a.astype(dtype) for a in (loc, factor, diagonal))
         found.append(Gaussian(arrays, _low_rank))
     return found

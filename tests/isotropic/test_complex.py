@@ -13,6 +13,7 @@ from scipy.special import expi
 import logunif_kl as lk
 from logunif_kl import reference
 from logunif_kl._arithmetic.isotropic import complex_weights
+from logunif_kl._arithmetic.isotropic.exponential import exp_in_two_words
 from tests import ulp
 from tests.isotropic import exact
 
@@ -47,6 +48,16 @@ def test_the_arithmetic_of_each_type(order, dtype):
     x = np.random.default_rng(5).uniform(-4.4, 4.0, 60).astype(dtype)
     found = complex_weights.derivative(np, x, order)
     assert worst_error(found, NAMES[order], x, dtype) <= {"float64": 2.5, "float32": 4.0}[dtype]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_exponential_in_two_words(dtype):
+    y = np.linspace(-6.5, 6.5, 53).astype(dtype)
+    words = exp_in_two_words(np, y, dtype)
+    with mpmath.workprec(200):
+        hi, lo, y = ([mpmath.mpf(float(v)) for v in each] for each in (*words, y))
+        errors = [abs((a + b) / mpmath.exp(v) - 1) for a, b, v in zip(hi, lo, y, strict=True)]
+    assert max(errors) < (2.0**-64 if dtype == "float64" else 2.0**-32)
 
 
 @pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
