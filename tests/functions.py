@@ -85,10 +85,13 @@ class Functions:
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_limits(self, dtype):
-        """Those of NumPy, whose ufuncs are tested against the limits by hand."""
-        ends = (np.array([-np.inf, -3e38, -1e30, 1e30, 3e38, np.inf, np.nan], dtype),)
+        """Those of NumPy, whose ufuncs are tested against the limits by hand.
+
+        If the KL is zero, -KL is -0.0 and KL is 0.0.
+        """
+        ends = (np.array([-np.inf, -3e38, -1e30, 1e4, 1e30, 3e38, np.inf, np.nan], dtype),)
         pairs = np.array([*((0, s) for s in (-200, np.inf, -np.inf)), (1, np.inf), (1, -np.inf)])
-        more = [(np.inf, 0), (np.inf, np.inf), (np.nan, 0)]
+        more = [(-0.0, 1e4), (np.inf, 0), (np.inf, np.inf), (np.nan, 0)]
         pairs = tuple(np.concatenate([pairs, more]).astype(dtype).T)
         with self.double():
             for name in NAMES:
@@ -98,6 +101,10 @@ class Functions:
                 for compiled in (lambda f: f, self.compiled, *self.programs):
                     got = compiled(getattr(self.module, name))(*given)
                     np.testing.assert_array_equal(got, truth)
+                    if name in VALUES:
+                        zero = truth == 0.0
+                        signs = np.signbit(np.asarray(got)[zero])
+                        np.testing.assert_array_equal(signs, np.signbit(truth[zero]))
 
     def test_no_elements(self):
         empty = self.array(np.zeros((0, 3)))
