@@ -155,17 +155,6 @@ def test_kl_is_the_negative():
         assert found == -lk.neg_kl_complex_normal(1j, 0.5, **options)
 
 
-def test_monte_carlo():
-    """The definition: KL = E log q(w) - E log p(w), p(w) = 1/|w|^2."""
-    rng = np.random.default_rng(11)
-    mu, sigma2, count = 0.8 - 0.5j, 0.6, 400_000
-    z = rng.normal(size=(2, count)) * math.sqrt(sigma2 / 2.0)
-    w = mu + z[0] + 1j * z[1]
-    kl = -math.log(math.pi * math.e * sigma2) + 2.0 * np.log(np.abs(w))
-    found = lk.kl_complex_normal(mu, math.log(sigma2), log_c=0.0)
-    assert abs(kl.mean() - found) < 5.0 * kl.std() / math.sqrt(count)
-
-
 def test_libraries():
     x = np.linspace(-3, 3, 7)
     expected = lk.neg_kl_complex(x)
