@@ -10,7 +10,7 @@ from scipy import stats
 
 from logunif_kl._convention import PROPER_CONSTANT
 from logunif_kl.posteriors import Density, dropout_posterior, neg_kl_posterior, neg_kl_split
-from tests.posteriors.exact import neg_kl_of, neg_kl_of_histogram
+from tests.posteriors.exact import neg_kl_of
 
 KNOWN = [
     *(stats.norm(1.0, 0.5), stats.norm(0.0, 1e-5), stats.laplace(1.0, 0.5), stats.cauchy(0.3)),
@@ -23,6 +23,10 @@ def of(dist, log=False, **options):
     return Density(dist.logpdf if log else dist.pdf, dist.support(), log=log, **options)
 
 
+def minus(w):
+    return -stats.norm.pdf(w)
+
+
 REFUSED = [
     (lambda: Density(3.0), TypeError, "pdf must be a function of one weight, but float 3.0"),
     (lambda: Density(abs, 1.0), TypeError, "support must be two numbers, but 1.0 was given"),
@@ -33,6 +37,16 @@ REFUSED = [
     (lambda: stats.norm.pdf, TypeError, "pass logunif_kl.posteriors.Density(it, support=(l"),
     (lambda: Density(lambda w: -1.0), ValueError, "not negative, or pass log=True if it is a log"),
     (lambda: Density(lambda w: [1, 2]), TypeError, "returned list [1, 2]: return a float"),
+    (
+        lambda: Density(minus, (-1, math.inf)),
+        ValueError,
+        "of Density(minus, support=(-1, inf)) is -",
+    ),
+    (
+        lambda: stats.gaussian_kde(np.eye(2, 5)),
+        ValueError,
+        "of 2 dimensions was given: pass the ",
+    ),
 ]
 
 
@@ -58,7 +72,7 @@ class TestFunction:
         ):
             assert abs(found - exact) <= error < 1e-11
 
-    @pytest.mark.parametrize("share", [0.5, 1.0 - 1e-6])
+    @pytest.mark.parametrize("share", [0.0, 0.5, 1.0 - 1e-6])
     def test_less_than_all_of_the_probability(self, share):
         less = Density(lambda w: share * stats.norm.pdf(w))
         assert neg_kl_posterior(less, return_error=True)[1] == math.inf
@@ -71,9 +85,6 @@ class TestFunction:
         with pytest.raises(ArithmeticError, match=words):
             function(Density(lambda w: 2.0 * stats.norm.pdf(w)))
 
-    def test_nothing(self):
-        assert neg_kl_posterior(Density(lambda w: 0.0), return_error=True)[1] == math.inf
-
     def test_far_from_0_it_may_overflow(self):
         exact = neg_kl_posterior(stats.logistic(0.0))
         for pdf in (
@@ -82,21 +93,6 @@ class TestFunction:
         ):
             value, error = neg_kl_posterior(Density(pdf), return_error=True)
             assert abs(value - exact) <= error < 1e-11
-
-    def test_many_points(self):
-        """A histogram of a hundred bins."""
-        edges = np.linspace(-1.0, 3.0, 101)
-        heights = stats.norm.pdf(edges[1:], 1.0)
-        heights /= heights.sum() * 0.04
-
-        def pdf(w):
-            return heights[min(int((w + 1.0) / 0.04), 99)]
-
-        histogram = Density(pdf, (-1.0, 3.0), edges[1:-1].tolist())
-        value, error = neg_kl_posterior(histogram, return_error=True)
-        # The edge of a bin and that of its formula differ by rounding.
-        assert abs(value - neg_kl_of_histogram(edges, heights * 0.04)) <= error + 1e-12
-        assert error < 1e-9
 
     def test_split(self):
         dist = stats.norm(0.3, 0.5)
@@ -113,12 +109,6 @@ class TestFunction:
         assert sorted(posterior.support)[0 if theta > 0 else 1] == 0.5 * theta
         value, error = neg_kl_posterior(posterior, return_error=True)
         assert abs(value - neg_kl_posterior(stats.expon(0.5, 0.5))) <= error < 1e-11
-
-    def test_text(self):
-        def bell(w):
-            return stats.norm.pdf(w)
-
-        assert str(Density(bell, (-1, math.inf))) == "Density(bell, support=(-1, inf))"
 
     @pytest.mark.parametrize(("make", "kind", "sentence"), REFUSED, ids=lambda v: str(v)[:20])
     def test_refusals(self, make, kind, sentence):
@@ -137,18 +127,11 @@ def exact(kde):
 
 
 class TestKernels:
-    @pytest.mark.parametrize("bandwidth", [None, 0.5, 0.003])
+    @pytest.mark.parametrize("bandwidth", [None, 0.003])
     def test_against_mpmath(self, bandwidth):
         kde = stats.gaussian_kde([0.2, -0.5, 1.0, 1.3, 4.0], bandwidth, [1, 2, 3, 2, 1])
         value, error = neg_kl_posterior(kde, return_error=True)
         assert abs(value - exact(kde)) <= error < 1e-10
-
-    def test_as_a_function(self):
-        kde = stats.gaussian_kde(np.random.default_rng(0).normal(0.4, 1.0, 30))
-        value, error = neg_kl_posterior(kde, return_error=True)
-        function = Density(lambda w: kde.pdf(w)[0], points=[0.4])
-        other, other_error = neg_kl_posterior(function, return_error=True)
-        assert abs(value - other) <= error + other_error < 1e-10
 
     def test_far_from_0(self):
         """In w = loc + scale z, a narrow posterior loses no digits."""
@@ -156,7 +139,6 @@ class TestKernels:
         near = stats.gaussian_kde(1.0 + data)
         far = stats.gaussian_kde(2.0**40 + data * 2.0**-8)
         value, error = neg_kl_posterior(far, return_error=True)
-        entropy = neg_kl_posterior(near, log_c=0.0)
         # log|w| is constant over the far one; H by quadrature over the shape of both.
         with mpmath.workdps(20):
             width = float(np.sqrt(near.covariance[0, 0]))
@@ -170,38 +152,12 @@ class TestKernels:
         assert abs(value - truth) <= error + 1e-12
         assert error < 1e-10
 
-    def test_it_follows_the_samples(self):
-        """Many samples of a Gaussian give a Gaussian with the variance of the kernels added."""
-        kde = stats.gaussian_kde(stats.norm.ppf((np.arange(2000) + 0.5) / 2000, 1.0, 0.5))
-        smooth = stats.norm(1.0, math.sqrt(0.25 + kde.covariance[0, 0]))
-        assert neg_kl_posterior(kde) == pytest.approx(neg_kl_posterior(smooth), abs=2e-3)
-
     def test_split_and_dropout(self):
         kde = stats.gaussian_kde([0.2, -0.5, 1.0])
         split = neg_kl_split(kde)
         assert abs(split.sign_bit + split.magnitude - split.total) <= split.error < 1e-10
         scaled = dropout_posterior(kde, -3.0)
         assert neg_kl_posterior(scaled) == pytest.approx(split.total, abs=1e-11)
-
-    def test_refused_in_two_dimensions(self):
-        kde = stats.gaussian_kde(np.random.default_rng(0).normal(size=(2, 20)))
-        with pytest.raises(
-            ValueError,
-            match=r"^dist must have one dimension, but a gaussian_kde of 2 dimensions was given: "
-            r"pass the estimate of one weight, as kde.marginal\(0\)$",
-        ):
-            neg_kl_posterior(kde)
-
-
-@pytest.mark.parametrize("function", [neg_kl_posterior, neg_kl_split])
-def test_a_distribution_on_the_circle(function):
-    with pytest.raises(
-        ValueError,
-        match=r"^vonmises\(kappa=2.0, loc=0.0, scale=1.0\) is a distribution on the circle, whose "
-        r"density repeats along the whole line: pass scipy.stats.vonmises_line with the same "
-        r"parameters, for weights in loc \+- pi scale$",
-    ):
-        function(stats.vonmises(2.0))
 
 
 def test_the_part_of_the_circle_is_taken():

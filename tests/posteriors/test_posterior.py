@@ -6,16 +6,15 @@ import re
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import ndtr
 
 import logunif_kl as lk
 from logunif_kl._convention import PROPER_CONSTANT
 from logunif_kl.posteriors import kl_posterior, neg_kl_posterior
-from tests.posteriors.exact import neg_kl_of, neg_kl_of_histogram
+from tests.posteriors.exact import bell, neg_kl_of
 
-CONVENTIONS = [{}, {"zero_at": math.inf}, {"zero_at": 1.0}, {"zero_at": 0.01}, {"log_c": 0.3}]
+CONVENTIONS = [{}, {"zero_at": 1.0}, {"zero_at": 0.01}, {"log_c": 0.3}]
 
 
 class LogCauchy(stats.rv_continuous):
@@ -48,28 +47,11 @@ class Endless(stats.rv_continuous):
 class HalfAnAtom(stats.rv_continuous):
     """Half of the probability is at w = 1, and the density does not have it."""
 
-    def _logpdf(self, x):
-        return np.log(0.5) + stats.norm.logpdf(x)
-
-    def _cdf(self, x):
-        return 0.5 * stats.norm.cdf(x) + 0.5 * (np.asarray(x) >= 1.0)
-
-
-class Two(stats.rv_continuous):
-    """A mixture of two Gaussians."""
-
-    def __init__(self, parts, **constructor):
-        self.parts = parts
-        super().__init__(**constructor)
-
-    def _updated_ctor_param(self):
-        return {**super()._updated_ctor_param(), "parts": self.parts}
-
     def _pdf(self, x):
-        return sum(p * stats.norm.pdf(x, m, s) for p, m, s in self.parts)
+        return 0.5 * bell(x)
 
     def _cdf(self, x):
-        return sum(p * stats.norm.cdf(x, m, s) for p, m, s in self.parts)
+        return 0.5 * ndtr(x) + 0.5 * (np.asarray(x) >= 1.0)
 
 
 class TestGaussian:
@@ -83,13 +65,6 @@ class TestGaussian:
         exact = float(lk.neg_kl_normal(mu, 2.0 * math.log(sigma), **convention))
         assert abs(value - exact) <= min(error, 1e-12)
 
-    @settings(max_examples=200, deadline=None)
-    @given(st.floats(-1e3, 1e3), st.floats(-40.0, 40.0))
-    def test_closed_form_everywhere(self, mu, log_sigma):
-        sigma = math.exp(log_sigma)
-        exact = float(lk.neg_kl_normal(mu, 2.0 * math.log(sigma)))
-        assert neg_kl_posterior(stats.norm(mu, sigma)) == exact
-
     @pytest.mark.parametrize("options", [{}, {"log_c": 0.3}, {"prior": stats.t(3.0)}])
     def test_kl_is_the_negative(self, options):
         dist = stats.laplace(0.3, 0.1)
@@ -97,14 +72,6 @@ class TestGaussian:
         assert kl_posterior(dist, **options) == -value
         assert lk.kl_posterior(dist, return_error=True, **options) == (-value, error)
         assert math.copysign(1.0, kl_posterior(stats.norm())) == 1.0
-
-    @pytest.mark.parametrize("dist", [stats.laplace(0.1, 1.0), stats.gumbel_r()])
-    def test_conventions_differ_by_the_constant_of_the_gaussian(self, dist):
-        plain = neg_kl_posterior(dist)
-        shifted = neg_kl_posterior(dist, zero_at=2.0) - plain
-        assert shifted == pytest.approx(-lk.neg_kl(math.log(2.0)), abs=1e-14)
-        shifted = neg_kl_posterior(dist, log_c=0.0) - plain
-        assert shifted == pytest.approx(PROPER_CONSTANT, abs=1e-14)
 
 
 mp = mpmath.mpf
@@ -114,20 +81,10 @@ SHIFTED = {
         lambda w: -(w - mp(0.2)) - mpmath.exp(-(w - mp(0.2))),
         [-5, -3, -1, -0.1, 0, 0.1, 1, 4, 10, 25, 80],
     ),
-    "logistic": (
-        stats.logistic(-0.7),
-        lambda w: -abs(w + mp(0.7)) - 2 * mpmath.log1p(mpmath.exp(-abs(w + mp(0.7)))),
-        [-80, -25, -8, -3, -0.7, -0.1, 0, 0.1, 1, 4, 10, 25, 80],
-    ),
     "gamma": (
         stats.gamma(3.0, loc=-1.0),
         lambda w: 2 * mpmath.log(w + 1) - (w + 1) - mpmath.log(2),
         [-1, -0.5, -0.1, 0, 0.1, 1, 4, 10, 25, 80],
-    ),
-    "beta": (
-        stats.beta(2.0, 3.0, loc=-0.3),
-        lambda w: mpmath.log(12) + mpmath.log(w + mp(0.3)) + 2 * mpmath.log(mp(0.7) - w),
-        [mp(-0.3), -0.1, 0, 0.1, 0.4, mp(0.7)],
     ),
     "triang": (
         stats.triang(0.25, loc=-1.0, scale=4.0),
@@ -144,18 +101,6 @@ class TestTruth:
         value, error = neg_kl_posterior(dist, return_error=True)
         exact = neg_kl_of(lambda w: mpmath.exp(log_density(w)), points)
         assert abs(value - exact) <= error < 1e-11
-
-    def test_a_histogram_whose_edges_are_named(self):
-        counts, edges = np.array([3, 0, 5, 2]), np.array([-1.0, -0.25, 0.5, 0.75, 2.0])
-        dist = stats.rv_histogram((counts, edges), density=False).freeze()
-        value, error = neg_kl_posterior(dist, points=edges, return_error=True)
-        assert abs(value - neg_kl_of_histogram(edges, counts / counts.sum())) <= error < 1e-11
-
-    def test_two_narrow_parts(self):
-        parts = ((0.25, -1.0, 1e-3), (0.75, 1.0, 1e-3))
-        value, error = neg_kl_posterior(Two(parts, name="two")(), return_error=True)
-        apart = sum(p * (neg_kl_posterior(stats.norm(m, s)) - math.log(p)) for p, m, s in parts)
-        assert abs(value - apart) <= error < 1e-11
 
     @pytest.mark.parametrize("mu", [1.0, 1e4, 1e8, 1e15])
     def test_a_narrow_posterior_is_not_lost_to_rounding(self, mu):
@@ -197,19 +142,6 @@ class TestErrors:
         with pytest.raises(ArithmeticError, match="of the probability: name the jumps"):
             neg_kl_posterior(dist)
 
-    def test_a_missed_spike_makes_the_error_large_and_a_point_finds_it(self):
-        """Below the least quantile that is asked for, and between the nodes of every panel."""
-        parts = ((1.0 - 1e-3, 0.0, 1.0), (1e-3, 2.0, 1e-6))
-        dist = Two(parts, name="two")()
-        ends = [-12, -4, -1, -0.1, 0, 0.1, 1, 1.9, 1.99995, 1.99999]
-        ends += [2 + 1e-6 * n for n in (-5, -2, 0, 2, 5)] + [2.00001, 2.1, 4, 12]
-        exact = neg_kl_of(lambda w: sum(p * mpmath.npdf(w, m, s) for p, m, s in parts), ends)
-        missed, large = neg_kl_posterior(dist, return_error=True)
-        found, small = neg_kl_posterior(dist, points=[2.0], return_error=True)
-        assert abs(missed - exact) <= large
-        assert abs(found - exact) <= small < 1e-9
-        assert small < large
-
 
 SENTENCES = [
     (lambda: stats.norm, TypeError, "dist must be one distribution, but the family norm was given"),
@@ -222,6 +154,7 @@ SENTENCES = [
     (lambda: stats.norm(1.0, 0.0), ValueError, "norm(loc=1.0, scale=0.0) is not a continuous"),
     (lambda: stats.norm(math.nan), ValueError, "norm(loc=nan, scale=1.0) is not a continuous"),
     (lambda: stats.gamma(-1.0), ValueError, "gamma(a=-1.0, loc=0.0, scale=1.0) is not a"),
+    (lambda: stats.vonmises(2.0), ValueError, "vonmises(kappa=2.0, loc=0.0, scale=1.0) is a distr"),
     (lambda: stats.uniform(0.0, math.inf), ValueError, "(a scale of 0 gives an atom, with"),
 ]
 
