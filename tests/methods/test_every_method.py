@@ -34,10 +34,6 @@ def test_every_name_leads_to_its_method(method):
     assert method.function.__name__ == method.name
     if method.gradient is not None:
         assert getattr(lk.methods, f"{method.name}_grad") is method.gradient
-
-
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_the_domain_comes_first_and_the_wide_range_last(method):
     assert method.domain is method.claims[0].interval
     if method.kind == "closed form":
         assert method.claims[-1].interval is WIDE
@@ -117,13 +113,11 @@ def test_limits_come_without_a_warning(name):
 
 
 @every_function
-@pytest.mark.parametrize("wrong", [1j, "0.5", None, np.array([True])])
-def test_what_is_not_a_real_number_is_refused(name, wrong):
+def test_what_is_not_a_real_number_is_refused(name):
     with pytest.raises(TypeError, match="log_alpha must hold real numbers"):
-        FUNCTIONS[name](wrong)
-    if name in WITH_DPS:
-        words = r"log_alpha must hold real numbers .* where dps is given"
-        with pytest.raises(TypeError, match=words):
+        FUNCTIONS[name](1j)
+    for wrong in (1j, "0.5", None, np.array([True])) if name in WITH_DPS else ():
+        with pytest.raises(TypeError, match=r"must hold real .* where dps is given"):
             FUNCTIONS[name](wrong, dps=20)
 
 
@@ -142,8 +136,10 @@ def test_digits_are_refused_unless_they_are_an_integer_in_range(name):
         with pytest.raises(TypeError, match="dps must be an integer, but"):
             FUNCTIONS[name](0.0, dps=wrong)
     most = 1000 if name == "quadrature" else 10_000
+    words = r" was given: use logunif_kl\.methods\.series" if name == "quadrature" else " was given"
     for wrong in (0, -3, most + 1):
-        with pytest.raises(ValueError, match=f"dps must be between 1 and {most}, but {wrong} was"):
+        limits = f"^dps must be between 1 and {most}, but {wrong}{words}"
+        with pytest.raises(ValueError, match=limits):
             FUNCTIONS[name](0.0, dps=wrong)
     with pytest.raises(OverflowError, match="log_alpha is above 2\\*\\*4096 in size"):
         FUNCTIONS[name](mpmath.ldexp(1, 5000), dps=20)

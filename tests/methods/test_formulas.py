@@ -35,11 +35,6 @@ def test_the_formula_is_the_published_one_up_to_its_constant(method):
     assert np.max(np.abs(difference - difference[0]) / scale) < 1e-14
 
 
-def test_kingma_meets_the_exact_value_at_alpha_one():
-    assert abs(lk.methods.kingma(0.0, zero_at=1.0)) < 1e-16
-    assert abs(lk.methods.kingma(0.0) - lk.neg_kl(0.0)) < 1e-16
-
-
 def test_molchanov_vanishes_at_infinity_without_cancelling():
     assert lk.methods.molchanov(np.inf) == 0.0
     assert -1e-13 < lk.methods.molchanov(np.float32(30.0)) < 0.0

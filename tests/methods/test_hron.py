@@ -3,13 +3,17 @@
 import math
 import tracemalloc
 
+import mpmath
 import numpy as np
 import pytest
+from scipy import special, stats
 
-from logunif_kl.methods._kummer import KUMMER, SWITCH
+from logunif_kl.methods import _kummer, _poisson
+from logunif_kl.methods._kummer import KUMMER, SWITCH, kummer, kummer_grad
 from logunif_kl.methods._method import EVERYWHERE
 from logunif_kl.methods._poisson import LARGEST
-from logunif_kl.methods._series import SERIES
+from logunif_kl.methods._series import SERIES, _slope_term
+from logunif_kl.methods.arbitrary_precision import asymptotic
 from tests.rounding import beside, gradient_error, value_error
 
 EDGES = (-math.log(2 * LARGEST), -math.log(2 * SWITCH), -0.5, -1.507, 12.0, -12.0, 36.0, 708.0)
@@ -61,3 +65,35 @@ def test_memory_is_bounded(function):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 * 2**20  # a table of their terms would take 120 MiB
+
+
+@pytest.mark.parametrize("u", [0.0, 1e-300, 1e-3, 1.0, 89.0, 91.0, 1e3, 1e5, LARGEST])
+def test_what_the_window_of_the_series_leaves_out_is_negligible(u):
+    first, last = _poisson.window(u)
+    outside = stats.poisson.cdf(first - 1, u) + stats.poisson.sf(last, u)
+    assert outside < 6e-20
+    # by what matters: E g(K) over the k left out, against the whole, which is at least 1/(2u + 1)
+    below = np.arange(first)
+    lost = np.sum(stats.poisson.pmf(below, u) * _slope_term(below))
+    lost += stats.poisson.sf(last, u) * _slope_term(np.array(last))
+    assert lost < 2.0**-56 / (2 * u + 1)
+
+
+def test_the_terms_that_kummers_series_leaves_out_are_negligible():
+    # of the positive series, at the largest u
+    left_out = special.pdtrc(_kummer._TERMS - 1, SWITCH)
+    assert left_out < 2.0**-56 / (2 * SWITCH + 1)
+
+
+@pytest.mark.parametrize("wp", [40, 200, 1000])
+def test_the_expansion_in_digits_has_them_all_from_there_on(wp):
+    u = mpmath.mpf(asymptotic.smallest_for(wp))
+    with mpmath.workprec(wp + 60):
+        x = -mpmath.log(2 * u)
+        # more digits than wp bits: the alternating series
+        digits = int(wp / 3.3) + 15
+        at = mpmath.exp(-x) / 2
+        gap = mpmath.make_mpf(asymptotic.gap(at._mpf_, wp))
+        slope = mpmath.make_mpf(asymptotic.slope(at._mpf_, wp))
+        assert abs(gap / -kummer(x, dps=digits) - 1) < mpmath.ldexp(1, -wp)
+        assert abs(slope / kummer_grad(x, dps=digits) - 1) < mpmath.ldexp(1, -wp)

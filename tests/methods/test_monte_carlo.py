@@ -8,12 +8,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
 import logunif_kl as lk
 from logunif_kl.methods import _control_variates, _sampling
 from logunif_kl.methods._monte_carlo import MONTE_CARLO, monte_carlo, monte_carlo_grad
-from validation.paths import RESULTS
+from validation.monte_carlo import RESULT, faults
 
 LOG_ALPHA = np.array([-8.0, -4.0, -3.5, -3.0, -2.5, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0])
 FUNCTIONS = pytest.mark.parametrize(
@@ -55,16 +55,14 @@ class TestHonesty:
         ],
     )
     def test_intervals_of_sobol_points(self, function, exact, seeds, low, high):
-        found = coverage(function, exact, range(seeds), scheme="qmc", n_samples=1024)
-        assert low <= found.min() <= found.max() <= high
-
-    @FUNCTIONS
-    @SCHEMES
-    def test_no_bias_shows_in_the_mean_of_many(self, function, exact, scheme):
-        runs = [function(LOG_ALPHA, rng=s, scheme=scheme, n_samples=512) for s in range(100)]
+        """Few seeds say little about the intervals, but their mean shows a bias."""
+        runs = [function(LOG_ALPHA, rng=s, scheme="qmc", n_samples=1024) for s in range(seeds)]
         estimates, errors = np.array(runs).transpose(1, 0, 2)
-        deviation = np.sqrt(np.sum(errors**2, axis=0)) / len(runs)
-        assert np.abs((estimates.mean(axis=0) - exact(LOG_ALPHA)) / deviation).max() < 4.0
+        truth = exact(LOG_ALPHA)
+        covered = np.mean(np.abs(estimates - truth) <= 1.96 * errors, axis=0)
+        assert low <= covered.min() <= covered.max() <= high
+        deviation = np.sqrt(np.sum(errors**2, axis=0)) / seeds
+        assert np.abs((estimates.mean(axis=0) - truth) / deviation).max() < 4.0
 
     def test_the_standard_errors(self):
         interval = MONTE_CARLO.domain
@@ -103,27 +101,16 @@ class TestFewest:
         assert found.max() <= most + 1e-12
         assert found.mean() <= mean
 
-    def test_this_test_can_fail(self, monkeypatch):
-        monkeypatch.setitem(_sampling.LEAST, "antithetic", (4, 4))
-        for n, least in ((4, 0.1), (64, 0.015)):
-            options = {"scheme": "antithetic", "n_samples": n}
-            assert self.missed(monte_carlo, lk.neg_kl, range(200), **options).max() >= least
-
 
 class TestCommittedResults:
     """What ``python -m validation.monte_carlo`` found is what the documentation says."""
 
-    found = json.loads((RESULTS / "monte_carlo/monte_carlo.json").read_text(encoding="utf-8"))
+    found = json.loads(RESULT.read_text(encoding="utf-8"))
 
-    def test_coverage(self):
-        assert {(row["of"], row["scheme"]) for row in self.found["coverage"]} == {
-            (of, scheme)
-            for of in ("value", "gradient by the score function")
-            for scheme in ("plain", "antithetic", "qmc")
-        }
-        for row in self.found["coverage"]:
-            assert row["seeds"] == 1000
-            assert 0.93 <= min(row["coverage"]) <= max(row["coverage"]) <= 0.97
+    def test_no_fault(self):
+        """Neither in the intervals, nor in the memory, nor in the averages of the gradients."""
+        assert faults(self.found) == []
+        assert self.found["memory"]["samples"] == 10**9
 
     def test_variance_reduction(self):
         at = dict(zip(self.found["log_alpha"], itertools.count(), strict=False))
@@ -132,22 +119,6 @@ class TestCommittedResults:
         for x, said in ((-1.0, 68), (2.0, 180), (-2.5, 6e3), (-8.0, 2e13)):
             assert plain["variance_divided_by"][at[x]] == pytest.approx(said, rel=0.2)
         assert min(qmc["variance_divided_by"]) >= 3e7
-
-    def test_a_thousand_million_samples(self):
-        taken = self.found["memory"]
-        assert taken["samples"] == 10**9
-        assert taken["peak_mib"] < 512
-        assert abs(taken["estimate"] - lk.neg_kl(0.0)) < 4 * taken["standard_error"] < 2e-5
-
-    def test_the_reparameterised_gradient_has_no_mean(self):
-        gradient = self.found["gradient"]
-        exact = lk.neg_kl_grad(gradient["log_alpha"])
-        assert gradient["principal_value_by_quadrature"] == pytest.approx(exact, rel=1e-12)
-        last = {"reparameterised": [], "score function": []}
-        for row in gradient["running_means"]:
-            assert row["samples"][-1] == 10**7
-            last[row["way"]].append(abs(row["mean"][-1] - gradient["exact_by_dawson"]))
-        assert min(last["reparameterised"]) > 0.1 > 1e-3 > max(last["score function"])
 
 
 class TestVarianceReduction:
@@ -159,43 +130,6 @@ class TestVarianceReduction:
         assert gain.min() > 50.0
         assert gain[0] > 1e12
         assert gain[-1] > 1e4
-
-    def test_sobol_points_pay_more_and_more(self):
-        x = np.array([-3.0, 0.0, 3.0])
-        errors = [monte_carlo(x, rng=0, scheme="qmc", n_samples=2**m)[1] for m in (10, 13, 16)]
-        for coarse, fine in itertools.pairwise(errors):
-            assert np.all(fine < coarse / 8)  # 8 times the points: faster than 1/n
-
-    @pytest.mark.parametrize("r", [0.0, 0.3, 1.0, 2.0, 4.0, 6.0])
-    def test_the_means_that_are_taken_as_known(self, r):
-        d = 1.0 / max(1.0, r)
-
-        def mean(f):
-            ends = sorted({-12.0, -r - d, -r, -r + d, -1.0, 0.0, 1.0, 12.0})
-            parts = [
-                integrate.quad(lambda z: f(z) * stats.norm.pdf(z), a, b, limit=200, epsabs=1e-13)
-                for a, b in itertools.pairwise(ends)
-            ]
-            return sum(part[0] for part in parts)
-
-        def singular(z):
-            t = np.array([z + r])
-            return float(np.log(np.abs(t[0])) - _control_variates._smooth_log(t, r)[0])
-
-        known = 16 / 15 * d * stats.norm.pdf(r)
-        assert mean(singular) == pytest.approx(-known, abs=1e-11)
-        assert mean(lambda z: z * singular(z)) == pytest.approx(r * known, abs=1e-11)
-        if r == 0.0:
-            means = [
-                mean(lambda z, j=j: float(_control_variates.controls(np.array([z])).variates[j, 0]))
-                for j in range(6)
-            ]
-            assert means == pytest.approx([1.0, 0.0, 0.0, 0.0, 0.0, 0.0], abs=1e-11)
-
-    def test_the_weight_is_a_ratio_of_densities(self):
-        z = np.linspace(-9.0, 9.0, 37)
-        weight = _control_variates.controls(z).weight
-        np.testing.assert_allclose(weight * stats.norm.pdf(z, scale=2.0), stats.norm.pdf(z))
 
     def test_the_two_forms_meet(self):
         """Beside r = 6 the regression and the Taylor polynomial see the same samples."""
@@ -227,12 +161,6 @@ class TestSampling:
         for i, x in enumerate(LOG_ALPHA):
             alone = monte_carlo(x, **options)
             assert (alone[0], alone[1]) == (together[0][i], together[1][i])
-
-    def test_differences_are_more_precise_than_values(self):
-        """Common random numbers: neighbours are off by the same."""
-        x = np.linspace(-2.0, 0.0, 201)
-        estimate, error = monte_carlo(x, n_samples=4096, rng=0)
-        assert np.std(np.diff(estimate - lk.neg_kl(x))) < error.mean() / 20
 
     def test_blocks_are_merged_as_if_they_were_one(self):
         values = 1e6 + np.random.default_rng(0).standard_normal((3, 1000))
@@ -393,18 +321,13 @@ class TestProgress:
         assert capfd.readouterr() == ("", "")
 
     @SCHEMES
-    def test_it_changes_no_number(self, scheme):
-        pytest.importorskip("rich")
-        shown = monte_carlo(0.0, n_samples=2**16, rng=0, scheme=scheme, progress=True)
-        assert shown == monte_carlo(0.0, n_samples=2**16, rng=0, scheme=scheme)
-
-    @SCHEMES
-    def test_it_ends_with_the_samples(self, scheme, monkeypatch):
+    def test_it_ends_with_the_samples_and_changes_no_number(self, scheme, monkeypatch):
         rich = pytest.importorskip("rich.progress")
         done = []
         monkeypatch.setattr(rich.Progress, "advance", lambda self, task, n: done.append(n))
-        monte_carlo(0.0, n_samples=2**16, rng=0, scheme=scheme, progress=True)
+        shown = monte_carlo(0.0, n_samples=2**16, rng=0, scheme=scheme, progress=True)
         assert sum(done) == 2**16
+        assert shown == monte_carlo(0.0, n_samples=2**16, rng=0, scheme=scheme)
 
     def test_without_rich(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "rich.progress", None)
