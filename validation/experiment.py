@@ -5,7 +5,6 @@ import contextlib
 import inspect
 import json
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from typing import Any, NoReturn
 
 from validation import record
 from validation.output import SEAL, CommandError, Record, complain, write_record
-from validation.paths import RESULTS, ROOT, RUNS
+from validation.paths import RESULTS, ROOT
 from validation.training import data
 from validation.training.data import Dataset
 from validation.training.parts import Incomplete, Parts
@@ -182,21 +181,14 @@ class Experiment:
 
     @contextlib.contextmanager
     def _folder(self, options: argparse.Namespace) -> Iterator[Path]:
-        """Yield the folder of the checkpoints, with the parts that are committed in `RUNS`.
-
-        A quick form leaves no checkpoints.
-        """
+        """Yield the folder of the checkpoints. A quick form leaves none."""
         if options.work is not None:
             yield Path(options.work)
         elif options.quick:
             with tempfile.TemporaryDirectory() as folder:
                 yield Path(folder)
         else:
-            name = Path(self.paper, self.folder or self.name)
-            work = ROOT / "build" / name
-            if (RUNS / name).exists() and not work.exists():
-                shutil.copytree(RUNS / name, work)
-            yield work
+            yield ROOT / "build" / self.paper / (self.folder or self.name)
 
     def _parts(
         self, options: argparse.Namespace, folder: Path, datasets: Sequence[Dataset]

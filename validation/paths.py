@@ -5,4 +5,3 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "logunif_kl"
 RESULTS = ROOT / "validation" / "results"
-RUNS = ROOT / "validation" / "runs"  # finished parts of experiments that take days
