@@ -69,8 +69,8 @@ class Experiment:
     """Whether several processes can share the work, by ``--part``."""
     packages: Sequence[str] = ("torch",)
     """The packages whose versions the record has, in addition to those of every record."""
-    images: str = "MNIST"
-    """The images of its ``dataset``: a key of `data.VARIABLES`."""
+    images: str | None = "MNIST"
+    """The images of its ``dataset``: a key of `data.VARIABLES`; None if it takes none."""
     noise: Sequence[str] = ()
     """Patterns of the columns that are nothing but rounding errors, which no probe holds."""
     folder: str | None = None
@@ -80,7 +80,8 @@ class Experiment:
         self.paper, self.name = Path(self.file).parent.name, Path(self.file).stem
         self.module = f"validation.papers.{self.paper}.{self.name}"
         self.path = RESULTS / self.paper / f"{self.name}.json"
-        self.takes_data = "dataset" in inspect.signature(self.measure).parameters
+        if "dataset" not in inspect.signature(self.measure).parameters:
+            self.images = None
         self.full, self.quick = dict(self.full), {**self.full, **self.quick}
         self.parser = self._parser()
 
@@ -92,7 +93,7 @@ class Experiment:
         )
         add = parser.add_argument
         small = "a small form that takes seconds"
-        if self.takes_data:
+        if self.images:
             variable = data.VARIABLES[self.images]
             text = f"{self.images}: .npz or IDX files (default: ${variable})"
             add("--data", metavar="FILE", help=text)
@@ -155,7 +156,7 @@ class Experiment:
     def _run(self, options: argparse.Namespace, given: Sequence[str]) -> None:
         settings = self.settings(options)
         datasets = []
-        if self.takes_data:
+        if self.images:
             datasets = [data.digits() if options.quick else data.load(options.data, self.images)]
         began, about = time.monotonic(), record.about(self.command(given), *self.packages)
         with self._folder(options) as folder:
@@ -233,7 +234,7 @@ class Experiment:
     def command(self, given: Sequence[str] = ()) -> str:
         """Return the command without options that belong to one machine."""
         kept, words = ["python", "-m", self.module], iter(given)
-        if self.takes_data and "--quick" not in given:
+        if self.images and "--quick" not in given:
             kept += ["--data", "FILE"]
         for word in words:
             option, _, value = word.partition("=")
@@ -246,21 +247,25 @@ class Experiment:
             kept.append(word)
         return shlex.join(kept)
 
-    def quick_form(self, folder: Path) -> Record:
-        """Run the quick form in its own process, and return its record."""
-        out, work = folder / f"{self.paper}.{self.name}.json", folder / self.name
-        argv = [sys.executable, "-m", self.module, "--quick", "--out", str(out)]
-        done = subprocess.run(
-            [*argv, "--work", str(work)], cwd=ROOT, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise CommandError(f"the quick form of {self.paper}.{self.name} failed: {last}")
-        return record.read(out)
+    def quick_command(self, folder: Path) -> list[str]:
+        """Return the arguments of the quick form, with its record and checkpoints in a folder."""
+        out, work = self.quick_record(folder), folder / self.paper / self.name
+        argv = [sys.executable, "-m", self.module, "--quick"]
+        return [*argv, "--out", str(out), "--work", str(work)]
+
+    def quick_record(self, folder: Path) -> Path:
+        return folder / f"{self.paper}.{self.name}.json"
 
     def probe(self) -> Record:
-        with tempfile.TemporaryDirectory() as folder:
-            found = self.quick_form(Path(folder))
+        """Run the quick form in its own process, and return its numbers by column."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            argv = self.quick_command(folder)
+            done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+            if done.returncode:
+                last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+                raise CommandError(f"the quick form of {self.paper}.{self.name} failed: {last}")
+            found = record.read(self.quick_record(folder))
         findings = {key: value for key, value in found.items() if key not in _ABOUT}
         return {"commit": found["commit"], "columns": record.columns(findings, self.noise)}
 

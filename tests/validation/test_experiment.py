@@ -21,7 +21,7 @@ class TestEach:
     def test_the_command_is_that_of_the_module(self, name):
         words = shlex.split(ALL[name].command())
         assert words[:3] == ["python", "-m", f"validation.papers.{name}"]
-        assert (words[3:] == ["--data", "FILE"]) == ALL[name].takes_data
+        assert (words[3:] == ["--data", "FILE"]) == bool(ALL[name].images)
         file = ROOT.joinpath("validation", "papers", *name.split(".")).with_suffix(".py")
         assert file.read_text(encoding="utf-8").endswith("    EXPERIMENT.run()\n")
 

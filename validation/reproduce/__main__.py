@@ -15,8 +15,8 @@ from pathlib import Path
 
 from validation.output import CommandError, complain, emit
 from validation.paths import ROOT
-from validation.reproduce import listing, show
-from validation.reproduce.work import Work, chosen
+from validation.reproduce import listing
+from validation.reproduce.work import STUDIES, Work, chosen, full_command, results, works
 from validation.training import data
 from validation.training.data import DataError
 
@@ -28,16 +28,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 0, 1 after a failure, 2 after an error, 130 if interrupted."""
     options = _parser().parse_args(arguments)
     try:
-        works = chosen(options.names)
+        names = chosen(options.names)
         if options.list:
             listing.put(options.names)
             return 0
-        _check_torch(works)
+        _check_torch(names)
+        wanted = works(names)
         with _terminated_as_interrupted():
             if options.quick:
                 with tempfile.TemporaryDirectory() as folder:
-                    return _quick(works, Path(folder))
-            return _full(works, _files(works, vars(options)))
+                    return _run(wanted, folder=Path(folder))
+            return _run(wanted, files=_files(wanted, vars(options)))
     except CommandError as error:
         complain(f"{PROGRAM}: error: {error}\n")
         return 2
@@ -80,8 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check_torch(works: Sequence[Work]) -> None:
-    takers = [work.name for work in works if work.paper]
+def _check_torch(names: Sequence[str]) -> None:
+    takers = [name for name in names if name not in STUDIES]
     if takers and find_spec("torch") is None:
         raise CommandError(
             f"nothing was run, since {takers[0]} needs PyTorch, which is not installed: "
@@ -89,11 +90,11 @@ def _check_torch(works: Sequence[Work]) -> None:
         )
 
 
-def _files(works: Sequence[Work], named: Mapping[str, str | None]) -> dict[str, str]:
+def _files(works: Mapping[str, Work], named: Mapping[str, str | None]) -> dict[str, str]:
     """Return the paths of the images that the works take, after checking them."""
     files: dict[str, str] = {}
     for images, option in OPTIONS.items():
-        takers = [work.name for work in works if work.images == images]
+        takers = [name for name, work in works.items() if work.images == images]
         if not takers:
             continue
         try:
@@ -106,50 +107,33 @@ def _files(works: Sequence[Work], named: Mapping[str, str | None]) -> dict[str, 
     return files
 
 
-def _full(works: Sequence[Work], files: Mapping[str, str]) -> int:
+def _run(
+    works: Mapping[str, Work], files: Mapping[str, str] | None = None, folder: Path | None = None
+) -> int:
+    """Run the full forms on the files of the images, or the quick forms in a folder."""
     failed = []
-    for place, work in enumerate(works, 1):
-        argv = work.full(files)
-        _head(place, works, work.command)
+    for place, (name, work) in enumerate(works.items(), 1):
+        how = "in its quick form" if folder else work.command()
+        emit(f"\n[{place}/{len(works)}] {name}: {work.title} ({how})\n\n")
+        argv = work.quick_command(folder) if folder else full_command(work, files or {})
         status = run(argv)
         if status:
-            failed.append(_sentence(work, status, argv))
-        else:
-            show.put(show.results(work, ROOT / work.record))
-    return _end(works, failed)
-
-
-def _quick(works: Sequence[Work], folder: Path) -> int:
-    failed = []
-    for place, work in enumerate(works, 1):
-        argv = work.quick(folder)
-        _head(place, works, "in its quick form")
-        status = run(argv)
-        if status:
-            failed.append(_sentence(work, status, argv))
-        elif work.quick_record(folder).exists():
+            failed.append(_sentence(name, status, argv))
+            continue
+        if folder and work.paper:
             images = ", on scikit-learn's digits" if work.images else ""
             emit(f"The numbers are those of a small form{images}; the words are of the full one.\n")
             emit("\n")
-            show.put(show.results(work, work.quick_record(folder)))
-    return _end(works, failed)
-
-
-def _head(place: int, works: Sequence[Work], how: str) -> None:
-    work = works[place - 1]
-    emit(f"\n[{place}/{len(works)}] {work.name}: {work.title} ({how})\n\n")
-
-
-def _sentence(work: Work, status: int, argv: Sequence[str]) -> str:
-    how = f"signal {-status}" if status < 0 else f"exit status {status}"
-    return f"{work.name} failed with {how}: run {shlex.join(['python', *argv[1:]])} to see why"
-
-
-def _end(works: Sequence[Work], failed: Sequence[str]) -> int:
+        emit(results(work, folder))
     emit(f"\n{len(works) - len(failed)} of {len(works)} were run without failure.\n")
     for sentence in failed:
         complain(f"{PROGRAM}: {sentence}\n")
     return 1 if failed else 0
+
+
+def _sentence(name: str, status: int, argv: Sequence[str]) -> str:
+    how = f"signal {-status}" if status < 0 else f"exit status {status}"
+    return f"{name} failed with {how}: run {shlex.join(['python', *argv[1:]])} to see why"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from validation import record
 from validation.output import Record, emit, wrapped
 from validation.paths import ROOT
-from validation.reproduce.work import everything
+from validation.reproduce.work import record_of
 
 FILE = Path(__file__).with_name("systems.toml")
 PAPERS = {
@@ -46,7 +46,7 @@ class System(NamedTuple):
     without: str = ""
 
     def shown_by(self) -> list[str]:
-        records = {name: everything()[name].record for name in self.run}
+        records = {name: record_of(name) for name in self.run}
         lines = [f"{path} ({name}): {_state(path)}" for name, path in records.items()]
         lines += [f"{STATEMENTS} (papers): {name} {_verdict(name)}" for name in self.claims]
         return [*lines, *self.tests, *([f"missing: {self.without}"] if self.without else [])]
@@ -81,7 +81,7 @@ def _names(system: System) -> set[str]:
 
 
 def _count(there: Sequence[System]) -> None:
-    records = {everything()[name].record for system in there for name in system.run}
+    records = {record_of(name) for system in there for name in system.run}
     records |= {STATEMENTS for system in there if system.claims}
     states = [_state(path) for path in records]
     absent = sum(bool(system.without) for system in there)
