@@ -228,18 +228,6 @@ def monte_carlo(results: Record) -> str:
     return f"{shown}\n\n{running}\n\nThe exact gradient there is {gradient['exact_by_dawson']:.4f}."
 
 
-def cuda(results: Record) -> str:
-    rows = []
-    for gpu in results["roofline"]:
-        for kernel, found in gpu["kernels"].items():
-            times = found["picoseconds"]
-            written = (f"{time:.2f}" for time in times.values())
-            rows.append([gpu["gpu"], kernel, str(found["bytes"]), *written, found["bound"]])
-    parts = list(results["roofline"][0]["kernels"]["value"]["picoseconds"])
-    header = ["GPU; times in ps a weight", "kernel", "bytes a weight", *parts, "bound by"]
-    return table(header, rows)
-
-
 # On an Intel processor with AVX-512, and on another one.
 _OF_TORCH = ("accuracy/torch", "accuracy/torch_avx2")
 
@@ -251,7 +239,6 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     ),
     "bench": (speed.functions, ("bench/bench",)),
     "bench_in_short": (summary.bench, ("bench/bench", "bench/bench_torch", "bench/bench_jax")),
-    "roofline": (cuda, ("cuda/cuda",)),
     "compare": (compare, ("compare/compare",)),
     "frameworks": (frameworks, (*_OF_TORCH, "accuracy/jax", "accuracy/tensorflow")),
     "papers": (papers, ("papers/papers",)),
