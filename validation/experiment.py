@@ -27,8 +27,7 @@ from validation.training.parts import Incomplete, Parts
 __all__ = ["PAPERS", "Dataset", "Experiment", "Parts", "Record", "experiments", "names", "subplots"]
 
 PAPERS = ("kingma2015", "hron2017", "molchanov2017", "haussmann2018", "gal2016")
-_PLACES = ("--data", "--out", "--plot", "--work")  # options whose values belong to one machine
-_INPUTS = ("--other",)  # of these, the command keeps the option
+_PLACES = ("--data", "--out", "--work")  # options whose values belong to one machine
 # The fields of a record besides its results.
 _ABOUT = {"command", "commit", "date", "versions", "machine", "kernel", SEAL}
 _ABOUT |= {"settings", "data", "seconds"}
@@ -61,8 +60,6 @@ class Experiment:
     """The sizes of a full run, and those of a quick one that differ."""
     choose: Sequence[str] = ()
     """The sizes that are options of the command, too."""
-    options: Mapping[str, Record] = field(default_factory=dict)
-    """Further options: the arguments of ``add_argument`` by name."""
     draw: Callable[[Record], Any] | None = None
     """Draws a record, and returns the figure of matplotlib."""
     parted: bool = False
@@ -105,8 +102,6 @@ class Experiment:
         add("--threads", metavar="N", type=int, default=1, help="of PyTorch (default: 1)")
         if self.parted:
             add("--part", metavar="I/N", help="do every N-th part of the work, and write no record")
-        if self.draw:
-            add("--plot", metavar="FILE", help="draw the figure")
         for name in self.choose:
             value = self.full[name]
             some = value[0] if isinstance(value, list) else value
@@ -115,13 +110,11 @@ class Experiment:
                 add(f"--{name}", metavar="NAME", choices=value, **several)
             else:
                 add(f"--{name}", metavar="N", type=type(some), **several)
-        for name, arguments in self.options.items():
-            add(f"--{name}", **arguments)
         return parser
 
     def settings(self, options: argparse.Namespace) -> Record:
         sizes = self.quick if options.quick else self.full
-        given = {name: getattr(options, name) for name in (*self.choose, *self.options)}
+        given = {name: getattr(options, name) for name in self.choose}
         return {
             "quick": options.quick,
             "seeds": options.seeds or list(self.seeds[:1] if options.quick else self.seeds),
@@ -166,7 +159,7 @@ class Experiment:
         seconds = max(parts.seconds, time.monotonic() - began)
         document = {
             **about,
-            "settings": {k: "FILE" if f"--{k}" in _INPUTS else v for k, v in settings.items()},
+            "settings": settings,
             **({"data": datasets[0].about()} if datasets else {}),
             "seconds": round(seconds, 1),
             **found,
@@ -177,8 +170,6 @@ class Experiment:
                 document["commit_at_the_end"] = record.commit()
         self.path.parent.mkdir(exist_ok=True)
         write_record(options.out or ("-" if options.quick else str(self.path)), document)
-        if self.draw and options.plot:
-            self.save_figure(options.plot, json.loads(json.dumps(document)))
 
     @contextlib.contextmanager
     def _folder(self, options: argparse.Namespace) -> Iterator[Path]:
@@ -238,13 +229,10 @@ class Experiment:
             kept += ["--data", "FILE"]
         for word in words:
             option, _, value = word.partition("=")
-            if option in (*_PLACES, *_INPUTS):
-                if not value:
-                    next(words, None)
-                if option in _INPUTS:
-                    kept += [option, "FILE"]
-                continue
-            kept.append(word)
+            if option not in _PLACES:
+                kept.append(word)
+            elif not value:
+                next(words, None)
         return shlex.join(kept)
 
     def quick_command(self, folder: Path) -> list[str]:
@@ -294,11 +282,6 @@ class Experiment:
 
     def read(self) -> Record | None:
         return record.read(self.path) if self.path.exists() else None
-
-    def save_figure(self, path: str | Path, made: Record) -> None:
-        assert self.draw is not None
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        self.draw(made).savefig(path, dpi=150)
 
     def text(self, made: Record | None, picture: str = "") -> str:
         """Write the part of the page: what it is about, the picture, and the record's tables."""

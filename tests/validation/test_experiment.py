@@ -44,7 +44,7 @@ class TestEach:
 
     def test_the_picture_is_drawn_from_the_record(self, name, made, tmp_path):
         if ALL[name].draw is not None:
-            ALL[name].save_figure(tmp_path / "a.png", made)
+            ALL[name].draw(made).savefig(tmp_path / "a.png")
             assert (tmp_path / "a.png").stat().st_size > 10_000
 
 

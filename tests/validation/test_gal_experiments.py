@@ -15,7 +15,6 @@ from validation.papers.gal2016 import (  # noqa: E402
     calibration,
     digit_networks,
     images,
-    out_of_distribution,
     regression,
     rotated,
 )
@@ -41,24 +40,6 @@ class TestRegression:
 
 
 class TestOutOfDistribution:
-    def test_a_file_of_the_user(self, tmp_path, capsys):
-        """Of the right size, it is one more set of images; of another, it is refused."""
-        for width in (8, 9):
-            arrays = {
-                "x_train": np.zeros((2, width, width), np.uint8),
-                "y_train": np.zeros(2, np.uint8),
-                "x_test": np.arange(3 * width * width, dtype=np.uint8).reshape(3, width, width),
-                "y_test": np.zeros(3, np.uint8),
-            }
-            np.savez(tmp_path / f"{width}.npz", **arrays)
-        settings = {"quick": True, "images": 2, "other": str(tmp_path / "8.npz")}
-        sets = out_of_distribution.others(settings, data.digits())
-        assert list(sets) == [*images.OTHERS, "other"]
-        assert sets["other"]["x"].shape == (2, 64)
-        assert quick(out_of_distribution, tmp_path, "--other", tmp_path / "9.npz") == 2
-        said = "has 81 pixels an image, and the digits have 64: name images of the same size\n"
-        assert capsys.readouterr().err.endswith(said)
-
     def test_the_area(self):
         """By its definition, over all pairs."""
         rng = np.random.default_rng(1)

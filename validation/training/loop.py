@@ -45,15 +45,15 @@ class Settings:
         return dataclasses.asdict(self)
 
 
-def seeded(seed: int, purpose: int, device: str = "cpu") -> torch.Generator:
+def seeded(seed: int, purpose: int) -> torch.Generator:
     """Make a generator for one purpose: 0 is the order of the examples, 1 the noise."""
     (hashed,) = np.random.SeedSequence([seed, purpose]).generate_state(1)
-    return torch.Generator(device).manual_seed(int(hashed))
+    return torch.Generator().manual_seed(int(hashed))
 
 
 class Examples:
-    def __init__(self, split: Split, device: torch.device | str = "cpu") -> None:
-        self.x, self.y = (torch.from_numpy(part).to(device) for part in (split.x, split.y))
+    def __init__(self, split: Split) -> None:
+        self.x, self.y = map(torch.from_numpy, split)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -105,10 +105,10 @@ def fingerprint(split: Split) -> str:
 class Run:
     """A network in training, and everything that determines how the run continues.
 
-    ``noise`` draws the noise in the network, and is on the network's device. If the checkpoint
-    ``file`` exists, the run resumes from it, and raises an error if the checkpoint has other
-    settings or another ``about`` (other facts that determine the run). A checkpoint is written
-    after each epoch, and once a minute or after ``every`` steps.
+    ``noise`` draws the noise in the network. If the checkpoint ``file`` exists, the run resumes
+    from it, and raises an error if the checkpoint has other settings or another ``about`` (other
+    facts that determine the run). A checkpoint is written after each epoch, and once a minute or
+    after ``every`` steps.
     """
 
     def __init__(
@@ -125,20 +125,21 @@ class Run:
         self.model, self.settings = model, settings
         self.epoch = self.step = 0
         self.history: list[Record] = []
-        self._examples = Examples(split, noise.device)
+        self._examples = Examples(split)
         self.noise, self._order = noise, seeded(settings.seed, 0)
         self._objective = Objective(model, len(split.y), settings.kl_weight)
-        # On a GPU a step is mostly calls, of which the fused update has the fewest.
-        fused = noise.device.type == "cuda" or None
-        self._optimizer = torch.optim.Adam(
-            model.parameters(), lr=settings.learning_rate, fused=fused
-        )
+        self._optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
         decay = settings.averaging
         self._average = None if decay is None else TemporalAverage(model, decay)
         self._about = {**settings.about(), "examples": fingerprint(split), **(about or {})}
         self._file, self._every = file, every
         self._begin_epoch()
         self._resume()
+
+    @property
+    def seconds(self) -> float:
+        """The time of all epochs, whenever they were computed."""
+        return round(sum(record["seconds"] for record in self.history), 1)
 
     @property
     def average(self) -> TemporalAverage | None:
@@ -196,8 +197,7 @@ class Run:
 
     def _begin_epoch(self) -> None:
         self._order_at_start = self._order.get_state()
-        order = torch.randperm(len(self._examples), generator=self._order)
-        self._rows = order.to(self.noise.device)
+        self._rows = torch.randperm(len(self._examples), generator=self._order)
         self._in_epoch, self._seconds = 0, 0.0
         self._sums = [0.0, 0.0, 0.0]
 
@@ -234,7 +234,6 @@ class Run:
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self._optimizer.step()
-        # Read all three at once, because a GPU stops for each reading.
         found = torch.stack([loss.detach(), likelihood, neg_kl]).tolist()
         if not math.isfinite(found[0]):
             raise TrainingError(
@@ -254,7 +253,7 @@ def evaluate(model: torch.nn.Module, split: Split, batch_size: int = 1000) -> di
     was_training = model.training
     model.eval()
     wrong, likelihood = 0, 0.0
-    examples = Examples(split, next(model.parameters()).device)
+    examples = Examples(split)
     for x, y in zip(examples.x.split(batch_size), examples.y.split(batch_size), strict=True):
         output = model(x)
         wrong += int((output.argmax(1) != y).sum())

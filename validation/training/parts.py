@@ -37,16 +37,19 @@ class Parts:
         self,
         title: str,
         names: Sequence[str],
-        seeds: Sequence[int],
-        make: Callable[[str, int], T],
-        **settings: Any,
+        settings: Record,
+        make: Callable[..., T],
+        *given: Any,
+        without: Sequence[str] = (),
+        **more: Any,
     ) -> list[T]:
+        """Return ``make(name, seed, settings, *given)`` for each seed and name."""
         cells = {
-            f"{slug(name)}-seed{seed}": partial(make, name, seed)
-            for seed in seeds
+            f"{slug(name)}-seed{seed}": partial(make, name, seed, settings, *given)
+            for seed in settings["seeds"]
             for name in names
         }
-        return self.rows(title, cells, **settings)
+        return self.rows(title, cells, **determining(settings, *without), **more)
 
     def share(self, items: Iterable[str], do: Callable[[str], T], title: str = "parts") -> list[T]:
         """Call a function for each item, or for every N-th item and then raise `Incomplete`."""
@@ -85,6 +88,11 @@ class Parts:
 
     def file(self, name: str) -> Path | None:
         return None if self._folder is None else self._folder / name
+
+
+def determining(settings: Record, *without: str) -> Record:
+    """Return the settings that determine a part: without those that only choose the parts."""
+    return {k: v for k, v in settings.items() if k not in ("quick", "seeds", "threads", *without)}
 
 
 def slug(name: str) -> str:

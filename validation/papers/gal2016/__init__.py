@@ -14,6 +14,5 @@ experiments are ours, modelled on their figures, so there are no printed numbers
 
 The networks are 784-256-256-10, trained for 10 epochs on MNIST; the experiments on digits share
 them. See {doc}`kingma2015` for how to pass MNIST and how to resume a run. Nothing is downloaded, so
-the other images are made from what is installed. `--other FILE` adds the test images of another
-file, such as Fashion-MNIST.
+the other images are made from what is installed.
 """

@@ -9,7 +9,6 @@ in the limit of infinite variance.
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +57,7 @@ class Trained:
         run.finish(sizes["epochs"])
         self.model.eval()
         self.draws = method != "none"
-        self.training_seconds = round(sum(record["seconds"] for record in run.history), 1)
+        self.training_seconds = run.seconds
         self.test_error = evaluate(self.model, dataset.test)["error_percent"]
         self._samples, self._seed = sizes["samples"], seed
 
@@ -95,9 +94,8 @@ def of_each(
     settings: Record,
     dataset: Dataset,
     parts: Parts,
-    **more: Any,
 ) -> Rows:
-    def make(cell: str, seed: int) -> Record:
+    def make(cell: str, seed: int, _: Record) -> Record:
         method = cells[cell]
         trained = Trained(method, seed, settings, dataset, parts)
         return {
@@ -109,8 +107,7 @@ def of_each(
         }
 
     cells = {f"{name}-{method}": method for method in METHODS}
-    sizes = {key: settings[key] for key in FULL}
-    return parts.by_seed("networks", [*cells], settings["seeds"], make, **sizes, **more)
+    return parts.by_seed("networks", [*cells], settings, make)
 
 
 def mean_and_error(values: Iterable[float | None]) -> dict[str, float | None]:

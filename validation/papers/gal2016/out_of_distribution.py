@@ -2,7 +2,7 @@
 
 The area under the ROC curve is 0.5 for chance, and 1 for perfect separation. The scores are the
 mutual information and the entropy from samples of the noise, and the entropy of the network without
-noise. ``--other`` adds the test images of the user's file, such as Fashion-MNIST.
+noise.
 """
 
 import textwrap
@@ -15,8 +15,7 @@ from validation.experiment import Parts, Record, subplots
 from validation.markdown import columns, measured
 from validation.papers.gal2016 import digit_networks as digits
 from validation.papers.gal2016 import images
-from validation.training import data
-from validation.training.data import DataError, Dataset
+from validation.training.data import Dataset
 
 BINS = np.linspace(0.0, np.log(10.0), 47)  # the range of the mutual information
 
@@ -35,19 +34,6 @@ def others(settings: Record, dataset: Dataset) -> Record:
             "title": "scikit-learn's digits, enlarged",
             "x": split.x[:count],
             "y": split.y[:count],
-        }
-    if "other" in settings:
-        named = data.read(settings["other"])
-        if named.pixels != dataset.pixels:
-            raise DataError(
-                f"{settings['other']} has {named.pixels} pixels an image, and the digits have "
-                f"{dataset.pixels}: name images of the same size"
-            )
-        found["other"] = {
-            "title": f"{named.name}, by --other",
-            "x": named.test.x[:count],
-            "y": None,
-            "sha256": named.sha256,
         }
     return found
 
@@ -135,14 +121,11 @@ def show(record: Record) -> str:
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sets = others(settings, dataset)
     test = dataset.test.x[: settings["images"]]
-    rows = digits.of_each(
-        "out_of_distribution",
-        lambda trained: compared(trained, test, sets),
-        settings,
-        dataset,
-        parts,
-        others=[*sets, *(other["sha256"] for other in sets.values() if "sha256" in other)],
-    )
+
+    def compare(trained: digits.Trained) -> Record:
+        return compared(trained, test, sets)
+
+    rows = digits.of_each("out_of_distribution", compare, settings, dataset, parts)
     return {
         "others": {
             name: {"title": other["title"], "images": len(other["x"])}
@@ -163,12 +146,6 @@ EXPERIMENT = digits.experiment(
     "draws its digits. scikit-learn's digits are digits by other writers, from another "
     "scanner. The figure shows the first seed.",
     place=3,
-    options={
-        "other": {
-            "metavar": "FILE",
-            "help": "further images, such as Fashion-MNIST: .npz or IDX files",
-        }
-    },
     draw=draw,
     packages=("torch", "scikit-learn", "matplotlib"),
 )

@@ -224,12 +224,10 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, parts: Parts) -> Record:
-    sizes, make = {name: settings[name] for name in FULL}, partial(measure_one, sizes=settings)
-    rows = parts.by_seed("networks", list(METHODS), settings["seeds"], make, **sizes)
+    rows = parts.by_seed("networks", list(METHODS), settings, measure_one)
     return {"sigma": SIGMA, "summary": summarised(rows), "rows": rows}
 
 
-FULL = {"points": 60, "hidden": 100, "steps": 6000, "samples": 1000, "test_points": 300}
 EXPERIMENT = Experiment(
     __file__,
     measure,
@@ -241,7 +239,7 @@ EXPERIMENT = Experiment(
     "were not trained on: in the intervals (data), between them, and beyond.",
     place=1,
     seeds=(1, 2, 3),
-    full=FULL,
+    full={"points": 60, "hidden": 100, "steps": 6000, "samples": 1000, "test_points": 300},
     # After 300 steps the network without dropout depends on the processor's rounding.
     quick={"hidden": 50, "steps": 120, "samples": 50, "test_points": 60},
     draw=draw,

@@ -26,8 +26,7 @@ results.
 ## What was not tried
 
 - Figure 2 with the authors' initial values. Sampled training with a warm-up, and the other two
-  forms of the bound, were trained for the first epochs only; `learning_curves --methods` takes
-  them.
+  forms of the bound, were trained for the first epochs only.
 - Figure 2 and Table 2 on SVHN, CIFAR-10 and CIFAR-100, which we do not have. The networks that
   were trained on Fashion-MNIST in their place are those of Table 1, not the convolutional ones.
 - Table 1 with 800 and 1200 units, and tuned priors.

@@ -7,7 +7,6 @@ an average after it maps them by the derivative M of its mean. The recursion kee
 of the covariance, so M times the rest times M' is what its variance lacks.
 """
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -54,7 +53,7 @@ def variance(model: Any, x: Tensor) -> Tensor:
     return found
 
 
-def one(name: str, seed: int, samples: int, x: Tensor) -> Record:
+def one(name: str, seed: int, sizes: Record, x: Tensor) -> Record:
     case, noise = CASES[name], seeded(seed, 1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -63,7 +62,7 @@ def one(name: str, seed: int, samples: int, x: Tensor) -> Record:
     with torch.no_grad():
         without, with_them = nn.moments(model, x).variance[0], variance(model, x)[0]
     noisy = without > 0.0
-    *_, truth, error = (values[noisy] for values in sampled(model, x, samples))
+    *_, truth, error = (values[noisy] for values in sampled(model, x, sizes["samples"]))
     off = (with_them[noisy].double() - truth).abs() / error
     return {
         "case": name,
@@ -104,10 +103,7 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    samples, x = settings["samples"], pixels(dataset)
-    make = partial(one, samples=samples, x=x)
-    rows = parts.by_seed("samples", list(NETWORKS), settings["seeds"], make, samples=samples)
-    return {"rows": rows}
+    return {"rows": parts.by_seed("samples", list(NETWORKS), settings, one, pixels(dataset))}
 
 
 EXPERIMENT = Experiment(

@@ -15,7 +15,6 @@ n_i, all outputs are below e^3 times the product of the widths.
 import math
 import statistics
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -30,7 +29,7 @@ from validation.papers.haussmann2018 import thresholds
 from validation.papers.haussmann2018.networks import Annealed, Method
 from validation.summary import grouped, named
 from validation.training.data import CLASSES
-from validation.training.loop import Settings, evaluate, flushed, seeded
+from validation.training.loop import evaluate, flushed, seeded
 
 EULER = float(np.euler_gamma)
 THRESHOLD = 3.0  # on log alpha
@@ -82,11 +81,8 @@ def run_of(
     penalty = prior.make(seeded(seed, 2))
     return Annealed(
         Method(prior.title, "tilted" if prior.vbp else None, warm_up=sizes["warm_up"]),
-        sizes["epochs"],
         network(widths(dataset.pixels, sizes["units"]), seed, noise, penalty),
-        noise,
-        dataset.train,
-        Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"]),
+        *(noise, seed, sizes, dataset),
         about={"prior": name, "samples": samples},
         file=parts.file(f"{name}-{samples}-seed{seed}.pt"),
     )
@@ -116,7 +112,7 @@ def tested(run: Annealed, sizes: Record, dataset: Dataset) -> Record:
         "log_likelihood": last["log_likelihood"],
         "neg_kl": last["neg_kl"],
         "weights": thresholds.log_alphas(model).numel(),
-        "seconds": round(sum(record["seconds"] for record in run.history), 1),
+        "seconds": run.seconds,
     }
 
 
@@ -246,9 +242,7 @@ def _ignoring(found: Record | None) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    sizes = {name: settings[name] for name in FULL if name != "priors"}
-    make = partial(train, sizes=settings, dataset=dataset, parts=parts)
-    rows = parts.by_seed("networks", settings["priors"], settings["seeds"], make, **sizes)
+    rows = parts.by_seed("networks", settings["priors"], settings, train, dataset, parts)
     return {
         "summary": list(summarised(rows)),
         "statements": list(statements(rows)),
@@ -282,7 +276,6 @@ EXPERIMENT = Experiment(
     seeds=(1, 2, 3),
     full=FULL,
     quick=QUICK,
-    choose=("epochs", "priors"),
     parted=True,
 )
 

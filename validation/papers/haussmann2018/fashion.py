@@ -15,7 +15,6 @@ EXPERIMENT = Experiment(
     seeds=(1, 2, 3),
     full={**dense.FULL, "priors": ["log_uniform", "log_uniform_vbp"]},
     quick=dense.QUICK,
-    choose=("epochs", "priors"),
     parted=True,
     images="Fashion-MNIST",
 )

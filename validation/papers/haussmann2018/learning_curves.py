@@ -24,7 +24,7 @@ from validation.papers.haussmann2018 import thresholds
 from validation.papers.haussmann2018.networks import METHODS, Annealed, network
 from validation.summary import grouped, mean_and_error, named
 from validation.training.data import Split
-from validation.training.loop import Settings, evaluate, flushed, seeded
+from validation.training.loop import evaluate, flushed, seeded
 
 THRESHOLD = 3.0  # on log alpha, after Molchanov et al. 2017; section 4
 CURVE = ("epoch", "test_error", "pruned_percent", "log_likelihood", "neg_kl")
@@ -36,15 +36,10 @@ def trained(
 ) -> Annealed:
     """Train for the first of ``sizes["epochs"]`` epochs, and look at the weights after each."""
     noise = seeded(seed, 1)
-    model = network(dataset.pixels, seed, noise)
-    settings = Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"])
     run = Annealed(
         METHODS[method],
-        sizes["epochs"],
-        model,
-        noise,
-        dataset.train,
-        settings,
+        network(dataset.pixels, seed, noise),
+        *(noise, seed, sizes, dataset),
         about={"method": method},
         file=parts.file(f"{method}-seed{seed}.pt"),
     )
@@ -77,7 +72,7 @@ def train(method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts)
         "by_threshold": [prune(threshold) for threshold in thresholds.THRESHOLDS],
         "histogram": counts,
         "variance": _variance(model, dataset.test, sizes, seed),
-        "seconds": round(sum(record["seconds"] for record in run.history), 1),
+        "seconds": run.seconds,
         "curve": curve(run),
     }
 
@@ -284,21 +279,12 @@ def _of_seeds(record: Record, value: Callable[[Record], float], decimals: int = 
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    sizes = {name: settings[name] for name in FULL if name != "methods"}
-    make = partial(train, sizes=settings, dataset=dataset, parts=parts)
-    rows = parts.by_seed("networks", settings["methods"], settings["seeds"], make, **sizes)
+    rows = parts.by_seed(
+        "networks", settings["methods"], settings, train, dataset, parts, without=["methods"]
+    )
     return {"summary": list(summarised(rows)), "statements": statements(rows), "rows": rows}
 
 
-FULL = {
-    "methods": ["vbp", "sampled", "vbp_warm"],
-    "epochs": 100,
-    "batch_size": 100,
-    "learning_rate": 1e-3,
-    "kl_weight": 1.0,
-    "samples": 500,
-    "images": 200,
-}
 EXPERIMENT = Experiment(
     __file__,
     measure,
@@ -311,7 +297,15 @@ EXPERIMENT = Experiment(
     "a warm-up of the same bound, the third method, half of them have, and its error is lower.",
     place=2,
     seeds=(1, 2, 3),
-    full=FULL,
+    full={
+        "methods": ["vbp", "sampled", "vbp_warm"],
+        "epochs": 100,
+        "batch_size": 100,
+        "learning_rate": 1e-3,
+        "kl_weight": 1.0,
+        "samples": 500,
+        "images": 200,
+    },
     # With so few examples the divergence, at full weight, would remove all weights.
     quick={"epochs": 6, "batch_size": 24, "kl_weight": 0.02, "samples": 50, "images": 20},
     choose=("epochs", "methods"),

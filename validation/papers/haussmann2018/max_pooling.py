@@ -6,7 +6,6 @@ sampled network draws e. All networks of a seed have the same initial weights an
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +16,7 @@ from validation.markdown import columns, measured
 from validation.papers.haussmann2018.networks import METHODS, Annealed
 from validation.summary import grouped, named
 from validation.training.data import CLASSES
-from validation.training.loop import Settings, evaluate, flushed, seeded
+from validation.training.loop import evaluate, flushed, seeded
 
 
 class Noisy(torch.nn.Module):
@@ -57,15 +56,9 @@ def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequ
 def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     noise = seeded(seed, 1)
     model = network(dataset.pixels, seed, noise)
-    method = METHODS[name]._replace(warm_up=sizes["warm_up"])
-    settings = Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"])
     run = Annealed(
-        method,
-        sizes["epochs"],
-        model,
-        noise,
-        dataset.train,
-        settings,
+        METHODS[name]._replace(warm_up=sizes["warm_up"]),
+        *(model, noise, seed, sizes, dataset),
         about={"input_deviation": sizes["input_deviation"]},
         file=parts.file(f"{name}-seed{seed}.pt"),
     )
@@ -80,7 +73,7 @@ def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -
         "test_log_likelihood": found["log_likelihood"],
         "log_likelihood": run.history[-1]["log_likelihood"] / len(dataset.train.y),
         "neg_kl": run.history[-1]["neg_kl"],
-        "seconds": round(sum(record["seconds"] for record in run.history), 1),
+        "seconds": run.seconds,
     }
 
 
@@ -107,21 +100,10 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    sizes = {name: settings[name] for name in FULL if name != "methods"}
-    make = partial(train, sizes=settings, dataset=dataset, parts=parts)
-    rows = parts.by_seed("networks", settings["methods"], settings["seeds"], make, **sizes)
+    rows = parts.by_seed("networks", settings["methods"], settings, train, dataset, parts)
     return {"summary": list(summarised(rows)), "rows": rows}
 
 
-FULL = {
-    "methods": ["vbp", "vbp_taylor", "sampled"],
-    "epochs": 10,
-    "batch_size": 100,
-    "learning_rate": 1e-3,
-    "kl_weight": 1.0,
-    "warm_up": 5,
-    "input_deviation": 0.1,
-}
 EXPERIMENT = Experiment(
     __file__,
     measure,
@@ -132,9 +114,16 @@ EXPERIMENT = Experiment(
     "draws the noise. Adam for 10 epochs; the weight of the divergence rises over the first 5.",
     place=4,
     seeds=(1, 2, 3),
-    full=FULL,
+    full={
+        "methods": ["vbp", "vbp_taylor", "sampled"],
+        "epochs": 10,
+        "batch_size": 100,
+        "learning_rate": 1e-3,
+        "kl_weight": 1.0,
+        "warm_up": 5,
+        "input_deviation": 0.1,
+    },
     quick={"epochs": 6, "batch_size": 24, "kl_weight": 0.02, "warm_up": 3},
-    choose=("epochs", "methods"),
     parted=True,
 )
 

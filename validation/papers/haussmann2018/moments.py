@@ -175,7 +175,7 @@ def sampled(model: torch.nn.Module, x: Tensor, samples: int) -> tuple[Tensor, ..
     return mean, variance.sqrt() / root, variance, squares.std(0) / root
 
 
-def one(name: str, seed: int, samples: int, x: Tensor) -> Record:
+def one(name: str, seed: int, sizes: Record, x: Tensor) -> Record:
     case, noise = CASES[name], seeded(seed, 1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -187,7 +187,7 @@ def one(name: str, seed: int, samples: int, x: Tensor) -> Record:
     # Where a convolution sees only zeros, its output is the bias and certain.
     noisy = spread > 0.0
     mean, mean_error, variance, variance_error = (
-        values[noisy] for values in sampled(model, x, samples)
+        values[noisy] for values in sampled(model, x, sizes["samples"])
     )
     ours, spread = ours[noisy], spread[noisy]
     bias = (ours - mean) / variance.sqrt()
@@ -197,7 +197,7 @@ def one(name: str, seed: int, samples: int, x: Tensor) -> Record:
         "title": case.title,
         "seed": seed,
         "log_sigma2": case.log_sigma2,
-        "samples": samples,
+        "samples": sizes["samples"],
         "exact": case.exact,
         "outputs": len(mean),
         "mean_off_in_deviations": {"least": float(bias.min()), "greatest": float(bias.max())},
@@ -271,9 +271,8 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    samples, x = settings["samples"], pixels(dataset)
-    make = partial(one, samples=samples, x=x)
-    rows = parts.by_seed("samples", list(CASES), settings["seeds"], make, samples=samples)
+    x = pixels(dataset)
+    rows = parts.by_seed("samples", list(CASES), settings, one, x)
     holding = [row for row in rows if row["exact"]]
     keys = ("mean_off_in_errors", "variance_off_in_errors")
     return {

@@ -5,7 +5,6 @@ has several samples of each layer's output.
 """
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import torch
@@ -74,15 +73,12 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    sizes = {name: settings[name] for name in FULL if name != "of_likelihood"}
-    make = partial(train, sizes=settings, dataset=dataset, parts=parts)
     names = [str(samples) for samples in settings["of_likelihood"]]
-    rows = parts.by_seed("networks", names, settings["seeds"], make, **sizes)
+    rows = parts.by_seed("networks", names, settings, train, dataset, parts)
     return {"summary": list(summarised(rows)), "rows": rows}
 
 
-FULL = {**dense.FULL, "units": 100, "of_likelihood": [1, 3, 10, 30]}
-del FULL["priors"]
+SIZES = {name: value for name, value in dense.FULL.items() if name != "priors"}
 EXPERIMENT = Experiment(
     __file__,
     measure,
@@ -93,9 +89,8 @@ EXPERIMENT = Experiment(
     "error only marginally; our text has lost the table's numbers.",
     place=7,
     seeds=(1, 2, 3),
-    full=FULL,
+    full={**SIZES, "units": 100, "of_likelihood": [1, 3, 10, 30]},
     quick={**dense.QUICK, "of_likelihood": [1, 3]},
-    choose=("epochs",),
     parted=True,
 )
 

@@ -16,6 +16,7 @@ from validation.summary import grouped, interval, mean_and_error
 from validation.training import networks
 from validation.training.data import Split
 from validation.training.loop import Settings, evaluate, flushed
+from validation.training.parts import determining
 
 LEAST = 0.05  # nats per example, since the best of many looks exceeds the last by chance
 METHODS = ["none", "binary", "gaussian_a", "variational_a", "variational_b"]
@@ -55,7 +56,7 @@ def train(
         "best_step": best["steps"],
         "lost": best["test_log_likelihood"] - looks[-1]["test_log_likelihood"],
         "test_error": looks[-1]["test_error_percent"],
-        "seconds": round(sum(each["seconds"] for each in run.history), 1),
+        "seconds": run.seconds,
     }
 
 
@@ -127,16 +128,15 @@ def _verdict(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    sizes = {name: settings[name] for name in ("hidden", "steps", "look_every", "batch_size")}
     make = {
         f"{method}-{examples}-seed{seed}": partial(
-            train, method, examples, seed, sizes, dataset, parts
+            train, method, examples, seed, settings, dataset, parts
         )
         for seed in settings["seeds"]
         for examples in settings["examples"]
         for method in settings["methods"]
     }
-    rows = parts.rows("training networks", make, **sizes)
+    rows = parts.rows("training networks", make, **determining(settings))
     return {"summary": list(summarised(rows)), "rows": rows}
 
 
@@ -150,7 +150,6 @@ EXPERIMENT = Experiment(
     "paper expects that it can overfit: it would lose test log-likelihood as training goes on.",
     place=7,
     seeds=(1, 2, 3),
-    choose=("methods",),
     draw=draw,
     full={
         "methods": METHODS,

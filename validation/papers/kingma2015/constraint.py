@@ -8,7 +8,6 @@ time. A run that starts at a large alpha shows whether alpha decreases again.
 
 import math
 import statistics
-from functools import partial
 from typing import Any, NamedTuple
 
 from logunif_kl._atomic_io import plain_log_scale
@@ -77,7 +76,7 @@ def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -
         "greatest_median_log_alpha_by_epoch": [
             max(layer["log_alpha_median"] for layer in record["alphas"]) for record in run.history
         ],
-        "seconds": round(sum(record["seconds"] for record in run.history), 1),
+        "seconds": run.seconds,
     }
 
 
@@ -145,13 +144,10 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    sizes = {name: settings[name] for name in FULL}
-    make = partial(train, sizes=settings, dataset=dataset, parts=parts)
-    rows = parts.by_seed("training networks", list(CASES), settings["seeds"], make, **sizes)
+    rows = parts.by_seed("networks", list(CASES), settings, train, dataset, parts)
     return {"summary": summarised(rows), "rows": rows}
 
 
-FULL = {"hidden": [200] * 3, "epochs": 40, "batch_size": 100}
 EXPERIMENT = Experiment(
     __file__,
     measure,
@@ -162,7 +158,7 @@ EXPERIMENT = Experiment(
     place=8,
     seeds=(1, 2, 3),
     draw=draw,
-    full=FULL,
+    full={"hidden": [200] * 3, "epochs": 40, "batch_size": 100},
     quick={"hidden": [24] * 3, "epochs": 5},
 )
 

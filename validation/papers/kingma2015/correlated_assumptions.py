@@ -66,28 +66,21 @@ def show(record: Record) -> str:
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     def case(name: str) -> Record:
-        sizes = {key: settings[key] for key in FULL}
         found = [
             each
             for seed in settings["seeds"]
-            for each in measure_one(name, seed, sizes, dataset, parts)
+            for each in measure_one(name, seed, settings, dataset, parts)
         ]
         rows = [row for each in found for row in each["variances"]]
         return {
             "assumption": name,
             "networks": [{"seed": each["seed"], **each["network"]} for each in found],
-            "columns": compared_with_the_paper(rows, "correlated", sizes["epochs"]),
+            "columns": compared_with_the_paper(rows, "correlated", settings["epochs"]),
         }
 
     return {"cases": parts.share(ASSUMPTIONS, case, "assumptions")}
 
 
-FULL = {
-    "hidden": [1024] * 3,
-    "batch_size": 1000,
-    "epochs": [10, 100],
-    "pairs": {"local": 90, "per_batch": 120, "none": 90},
-}
 EXPERIMENT = Experiment(
     __file__,
     measure,
@@ -98,7 +91,12 @@ EXPERIMENT = Experiment(
     "is counted once for each weight that it multiplies, or the learning rate is a fifth.",
     place=4,
     parted=True,
-    full=FULL,
+    full={
+        "hidden": [1024] * 3,
+        "batch_size": 1000,
+        "epochs": [10, 100],
+        "pairs": {"local": 90, "per_batch": 120, "none": 90},
+    },
     quick={
         "hidden": [32] * 3,
         "batch_size": 100,

@@ -71,7 +71,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     rows = [
         row
         for seed in track(seeds, "networks", len(seeds))
-        for row in measure_one(seed, {name: settings[name] for name in FULL}, dataset, parts)
+        for row in measure_one(seed, settings, dataset, parts)
     ]
     return {"holds": all(row["ratio"] <= 1.0 for row in rows), "rows": rows}
 
@@ -95,7 +95,6 @@ def show(record: Record) -> str:
     )
 
 
-FULL = {"hidden": [1024] * 3, "batch_size": 1000, "epochs": [1, 2, 8], "draws": 6}
 EXPERIMENT = Experiment(
     __file__,
     measure,
@@ -106,7 +105,7 @@ EXPERIMENT = Experiment(
     "Eq. 48 prints.",
     place=10,
     seeds=(1, 2, 3),
-    full=FULL,
+    full={"hidden": [1024] * 3, "batch_size": 1000, "epochs": [1, 2, 8], "draws": 6},
     quick={"hidden": [32] * 3, "batch_size": 100, "epochs": [1, 2], "draws": 8},
 )
 

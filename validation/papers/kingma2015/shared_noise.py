@@ -136,30 +136,22 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    sizes, made = {name: settings[name] for name in FULL}, []
+    made = []
     for seed in settings["seeds"]:
-        training = Settings(sizes["batch_size"], seed)
+        training = Settings(settings["batch_size"], seed)
         name = f"independent-seed{seed}"
-        stages = Stages(name, "variational_b", training, sizes["hidden"], dataset, parts)
-        after = stages.measured(sizes, partial(measure_there, stages, sizes, seed, dataset))
+        stages = Stages(name, "variational_b", training, settings["hidden"], dataset, parts)
+        after = stages.measured(settings, partial(measure_there, stages, settings, seed, dataset))
         columns = [
             column(layer, epochs, theirs, found["layers"][layer])
             for layer in printed.LAYERS
-            for epochs, theirs, found in zip(sizes["epochs"], printed.EPOCHS, after, strict=True)
+            for epochs, theirs, found in zip(settings["epochs"], printed.EPOCHS, after, strict=True)
         ]
         networks = [found["network"] for found in after]
         made.append({"seed": seed, "networks": networks, "columns": columns})
     return {"seeds_measured": made}
 
 
-FULL = {
-    "hidden": [1024] * 3,
-    "batch_size": 1000,
-    "epochs": [10, 100],
-    "products": 40,
-    "minibatches": 5,  # for each set of examples
-    "pairs": 120,
-}
 EXPERIMENT = Experiment(
     __file__,
     measure,
@@ -169,7 +161,14 @@ EXPERIMENT = Experiment(
     "the covariance of the gradients of two data points, Eq. 5. Here this covariance is measured "
     "directly. `shared_noise.py` has the formula.",
     place=2,
-    full=FULL,
+    full={
+        "hidden": [1024] * 3,
+        "batch_size": 1000,
+        "epochs": [10, 100],
+        "products": 40,
+        "minibatches": 5,  # for each set of examples
+        "pairs": 120,
+    },
     quick={"hidden": [32] * 3, "batch_size": 100, "epochs": [3, 10], "products": 20, "pairs": 14},
 )
 

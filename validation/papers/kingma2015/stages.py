@@ -12,7 +12,7 @@ from validation.training import checkpoint, networks
 from validation.training.data import Dataset
 from validation.training.gradient_pairs import Pairs
 from validation.training.loop import Examples, Run, Settings, TrainingError, evaluate
-from validation.training.parts import Parts
+from validation.training.parts import Parts, determining
 
 
 class Stages:
@@ -39,14 +39,15 @@ class Stages:
         file = parts.file(f"{name}.pt")
         self._run = networks.run_of(method, dataset.train, hidden, settings, about=about, file=file)
 
-    def measured(self, sizes: Record, measure: Callable[[int], Record]) -> list[Record]:
-        """Measure the network after each of ``sizes["epochs"]``, and describe it."""
-        found, about = [], self._run.settings.about()
-        for epochs in sizes["epochs"]:
-            make = partial(self._measured, measure, epochs)
-            name = f"{self.name}-epoch{epochs}"
-            found.append(self._parts.get(name, make, **{**sizes, **about}))
-        return found
+    def measured(self, settings: Record, measure: Callable[[int], Record]) -> list[Record]:
+        """Measure the network after each of ``settings["epochs"]``, and describe it."""
+        about = {**determining(settings), **self._run.settings.about()}
+        return [
+            self._parts.get(
+                f"{self.name}-epoch{epochs}", partial(self._measured, measure, epochs), **about
+            )
+            for epochs in settings["epochs"]
+        ]
 
     def _measured(self, measure: Callable[[int], Record], epochs: int) -> Record:
         return {**measure(epochs), "network": self.described_after(epochs)}
@@ -98,5 +99,5 @@ def errors_and_rates(run: Run, dataset: Dataset) -> Record:
         "mean_dropout_rates": [
             each["mean_dropout_rate"] for each in networks.learned_alphas(run.model)
         ],
-        "seconds_of_training": round(sum(each["seconds"] for each in run.history), 1),
+        "seconds_of_training": run.seconds,
     }

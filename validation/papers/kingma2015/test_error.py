@@ -19,6 +19,7 @@ from validation.summary import grouped, interval, mean_and_error
 from validation.training import networks
 from validation.training.data import Split
 from validation.training.loop import Run, Settings, evaluate_averaged
+from validation.training.parts import determining
 
 # Variational dropout, and the methods that the paper compares it with.
 COUNTERPARTS = {"variational_a": "gaussian_a", "variational_b": "gaussian_b"}
@@ -53,7 +54,7 @@ def train(
         "log_likelihood": best["log_likelihood"],
         "neg_kl": best["neg_kl"],
         "mean_dropout_rates": best["mean_dropout_rates"],
-        "seconds": round(sum(record["seconds"] for record in run.history), 1),
+        "seconds": run.seconds,
         "test_error_by_epoch": [record["test_error"] for record in run.history],
     }
 
@@ -260,8 +261,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
         )
         for seed, width, method in cells
     }
-    common = {name: settings[name] for name in ("epochs", "patience", "batch_size")}
-    rows = parts.rows("training networks", make, **common)
+    rows = parts.rows("training networks", make, **determining(settings))
     return {"summary": list(summarised(rows)), "statements": list(statements(rows)), "rows": rows}
 
 
@@ -283,7 +283,6 @@ EXPERIMENT = Experiment(
         "batch_size": 100,
     },
     quick={"widths": [24, 48], "epochs": 3, "patience": 3, "batch_size": 24},
-    choose=("widths", "epochs", "methods"),
     parted=True,
     draw=draw,
 )

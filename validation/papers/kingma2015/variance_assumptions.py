@@ -21,7 +21,7 @@ from validation.papers.kingma2015.ratios import compared_with_the_paper
 from validation.training import networks
 from validation.training.gradient_pairs import Pairs
 from validation.training.loop import Examples, Run, Settings, evaluate
-from validation.training.parts import slug
+from validation.training.parts import determining, slug
 
 
 class Assumption(NamedTuple):
@@ -129,16 +129,13 @@ def _nearest(record: Record, shown: list[tuple[str, str]], head: list[str]) -> s
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    sizes = {name: settings[name] for name in FULL}
-
     def case(name: str) -> Record:
+        about = {**determining(settings), "assumption": [str(each) for each in ASSUMPTIONS[name]]}
         found = [
             parts.get(
                 f"{slug(name)}-seed{seed}",
-                partial(measure_one, name, seed, sizes, dataset),
-                seed=seed,
-                assumption=[str(each) for each in ASSUMPTIONS[name]],
-                **sizes,
+                partial(measure_one, name, seed, settings, dataset),
+                **about,
             )
             for seed in settings["seeds"]
         ]
@@ -154,13 +151,6 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"cases": parts.share(ASSUMPTIONS, case, "assumptions")}
 
 
-FULL = {
-    "hidden": [1024] * 3,
-    "batch_size": 1000,
-    "most_epochs": 20,
-    "pairs": {"local": 30, "per_batch": 60, "none": 30},
-    "test_error": printed.TEST_ERROR_AFTER[10],
-}
 EXPERIMENT = Experiment(
     __file__,
     measure,
@@ -172,7 +162,13 @@ EXPERIMENT = Experiment(
     "those for these networks; they leave out how much networks differ from seed to seed.",
     place=3,
     seeds=(1, 2, 3),
-    full=FULL,
+    full={
+        "hidden": [1024] * 3,
+        "batch_size": 1000,
+        "most_epochs": 20,
+        "pairs": {"local": 30, "per_batch": 60, "none": 30},
+        "test_error": printed.TEST_ERROR_AFTER[10],
+    },
     quick={
         "hidden": [32] * 3,
         "batch_size": 100,

@@ -26,6 +26,7 @@ from validation.papers.molchanov2017 import masks, models
 from validation.papers.molchanov2017.models import CASES, TABLE_1, THRESHOLD
 from validation.summary import grouped, interval, mean_and_error, means
 from validation.training.loop import Examples, Settings, evaluate, flushed, seeded
+from validation.training.parts import determining
 from validation.training.scheduled import Schedule, ScheduledRun
 
 LOOK_EVERY = 5  # epochs
@@ -38,7 +39,7 @@ def run_of(
     kind = CASES[case]
     split = models.centred(dataset).train if kind.centring else dataset.train
     of_noise = seed + 1000 * kind.other_noise
-    noise = seeded(of_noise, 1, sizes.get("device", "cpu"))
+    noise = seeded(of_noise, 1)
     model = models.network(name, case, seed, noise, quick=sizes["quick"])
     return ScheduledRun(
         model,
@@ -62,8 +63,6 @@ def train(name: str, case: str, seed: int, sizes: Record, dataset: Dataset, part
     for _ in run.train(sizes["epochs"]):
         look(run, dataset, sizes["epochs"])
     last = run.history[-1]
-    on = {"torch": torch.__version__, "name": device_name(run.noise.device)}
-    run.model.cpu()
     found = nn.sparsity(run.model, THRESHOLD)
     return {
         "case": case,
@@ -77,7 +76,7 @@ def train(name: str, case: str, seed: int, sizes: Record, dataset: Dataset, part
         "sizes": {layer: each.weights for layer, each in found.layers.items()},
         "log_likelihood": last["log_likelihood"],
         "neg_kl": last["neg_kl"],
-        "seconds": round(sum(record["seconds"] for record in run.history), 1),
+        "seconds": run.seconds,
         "by_threshold": [at_threshold(run.model, each, dataset) for each in THRESHOLDS],
         "by_epoch": [
             {key: record[key] for key in ("epoch", "test_error_pruned", "kept")}
@@ -86,23 +85,14 @@ def train(name: str, case: str, seed: int, sizes: Record, dataset: Dataset, part
         ],
         "sparse": as_sparse(run.model, dataset),
         "masks": masks.packed(run.model, THRESHOLD),
-        **({"device": on} if "device" in sizes else {}),
     }
-
-
-def device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
 
 
 def look(run: ScheduledRun, dataset: Dataset, epochs: int) -> None:
     """Record the pruned network's results every fifth epoch and after the last."""
     due = run.epoch % LOOK_EVERY == 0 or run.epoch == epochs
     if run.history and due and "kept" not in run.history[-1]:
-        pruned = nn.to_deterministic(run.model, THRESHOLD)
-        run.amend(
-            test_error_pruned=evaluate(pruned, dataset.test)["error_percent"],
-            kept=nn.sparsity(run.model, THRESHOLD).kept,
-        )
+        run.amend(**at_threshold(run.model, THRESHOLD, dataset))
 
 
 def at_threshold(model: torch.nn.Module, threshold: float, dataset: Dataset) -> dict[str, float]:
@@ -331,7 +321,7 @@ def measure(name: str, settings: Record, dataset: Dataset, parts: Parts) -> Reco
         for seed, case in itertools.product(seeds, settings["cases"])
         if seed == seeds[0] or case not in once
     }
-    rows = parts.rows("training networks", make, **training(settings))
+    rows = parts.rows("training networks", make, **determining(settings, "cases", "once"))
     return {
         "threshold": THRESHOLD,
         "paper": TABLE_1[name]._asdict(),
@@ -351,11 +341,6 @@ ABOUT = (
 )
 
 
-def training(settings: Record) -> Record:
-    names = ("epochs", "warm_up", "batch_size", "learning_rate", "device")
-    return {k: settings[k] for k in names if k in settings}
-
-
 def experiment(
     file: str,
     *,
@@ -373,7 +358,6 @@ def experiment(
         seeds=seeds,
         quick={**QUICK, **(quick or {})},
         choose=("epochs", "cases"),
-        options={"device": {"metavar": "NAME", "help": "of PyTorch (default: cpu)"}},
         parted=True,
         draw=draw,
         **options,

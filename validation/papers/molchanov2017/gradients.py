@@ -19,6 +19,7 @@ from validation.output import track
 from validation.papers.molchanov2017 import comparison, models
 from validation.summary import grouped, mean_and_error, means
 from validation.training.loop import flushed, seeded
+from validation.training.parts import determining
 
 POSTERIORS = ("multiplicative", "additive")
 ESTIMATORS = ("local", "per_batch")
@@ -166,19 +167,10 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
         f"seed{seed}": partial(of_seed, seed, settings, dataset, parts)
         for seed in settings["seeds"]
     }
-    sizes = {name: settings[name] for name in (*FULL,)}
-    rows = [row for each in parts.rows("networks", make, **sizes) for row in each]
+    rows = [row for each in parts.rows("networks", make, **determining(settings)) for row in each]
     return {"statement": STATEMENT, "summary": list(summarised(rows)), "rows": rows}
 
 
-FULL = {
-    "epochs": 5,
-    "batch_size": 200,
-    "learning_rate": 1e-3,
-    "samples": 400,
-    "warm_up": [5, 6],  # the weight of the divergence rises only after the last epoch
-    "log_alphas": [-8.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0],
-}
 EXPERIMENT = Experiment(
     __file__,
     measure,
@@ -189,7 +181,14 @@ EXPERIMENT = Experiment(
     "minibatch of 200 images.",
     place=4,
     seeds=(1, 2, 3),
-    full=FULL,
+    full={
+        "epochs": 5,
+        "batch_size": 200,
+        "learning_rate": 1e-3,
+        "samples": 400,
+        "warm_up": [5, 6],  # the weight of the divergence rises only after the last epoch
+        "log_alphas": [-8.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0],
+    },
     quick={
         "epochs": 2,
         "batch_size": 50,

@@ -171,4 +171,4 @@ def network(
     if not additive:
         fill(model, "log_alpha", INITIAL, -2.0)
     # This makes the convolutions of LeNet-5-Caffe a quarter faster on a CPU.
-    return model.to(generator.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

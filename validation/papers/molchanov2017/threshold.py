@@ -14,6 +14,7 @@ from validation.markdown import columns, rounded
 from validation.papers.molchanov2017 import comparison
 from validation.papers.molchanov2017.models import THRESHOLD
 from validation.training.loop import evaluate, flushed
+from validation.training.parts import determining
 
 
 @flushed()
@@ -47,7 +48,7 @@ def one(seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
         "standard_error": error,
         "chosen": at(threshold),
         "of_the_paper": at(THRESHOLD),
-        "seconds": round(sum(record["seconds"] for record in run.history), 1),
+        "seconds": run.seconds,
     }
 
 
@@ -84,7 +85,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     make = {
         f"seed{seed}": partial(one, seed, settings, dataset, parts) for seed in settings["seeds"]
     }
-    return {"rows": parts.rows("training networks", make, **comparison.training(settings))}
+    return {"rows": parts.rows("training networks", make, **determining(settings))}
 
 
 EXPERIMENT = Experiment(
@@ -99,7 +100,6 @@ EXPERIMENT = Experiment(
     seeds=(1, 2, 3),
     full={"epochs": 200, **{k: v for k, v in comparison.FULL.items() if k != "cases"}},
     quick=comparison.QUICK,
-    choose=("epochs",),
     draw=draw,
 )
 

@@ -101,18 +101,12 @@ def one(case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> 
             )
         ],
         "inference_seconds": inference.seconds(calls, sizes["rounds"]),
-        "seconds": round(sum(record["seconds"] for record in run.history), 1),
+        "seconds": run.seconds,
     }
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    make = {
-        f"{case}-seed{seed}": partial(one, case, seed, settings, dataset, parts)
-        for seed in settings["seeds"]
-        for case in settings["cases"]
-    }
-    of_training = ("epochs", "warm_up", "batch_size", "learning_rate", "initial", "tolerance")
-    rows = parts.rows("training networks", make, **{name: settings[name] for name in of_training})
+    rows = parts.by_seed("networks", settings["cases"], settings, one, dataset, parts)
     return {
         "paper": PRINTED,
         "summary": list(map(summarised, grouped(rows, "case").values())),
@@ -191,7 +185,6 @@ EXPERIMENT = Experiment(
         "rounds": 20,
     },
     quick={"epochs": 12, "warm_up": [0, 6], "batch_size": 50, "learning_rate": 2e-2, "rounds": 2},
-    choose=("epochs", "cases"),
 )
 
 if __name__ == "__main__":
