@@ -4,7 +4,6 @@ from typing import Any
 
 from logunif_kl.cli._output import (
     CommandError,
-    has_rich,
     require,
     track,
     wrapped,
@@ -22,7 +21,6 @@ __all__ = [
     "cpu_name",
     "cpus_usable",
     "emit",
-    "has_rich",
     "provenance",
     "require",
     "seal",

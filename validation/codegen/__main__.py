@@ -1,14 +1,12 @@
-"""``python -m validation.codegen [--check] [--count]``: write, or compare, the traced sources."""
+"""``python -m validation.codegen [--check]``: write, or compare, the traced sources."""
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from logunif_kl._arithmetic import functions, normal_float32
 from validation import generated
 from validation.codegen import emit_c, emit_triton
-from validation.codegen.graph import Output, operations
+from validation.codegen.graph import Output
 from validation.paths import PACKAGE
 
 COMMAND = "python -m validation.codegen"
@@ -36,19 +34,5 @@ def sources() -> dict[Path, str]:
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    parser.add_argument("--count", action="store_true", help="print an element's operations")
-    args = parser.parse_args(arguments)
-    if args.count:
-        for output in TRITON:
-            counts = operations(output)
-            parts = ", ".join(f"{n} {operation}" for operation, n in counts.most_common())
-            print(f"{output.name}: {counts.total()} ({parts})")
-        return 0
-    return generated.update(sources(), COMMAND, check=args.check)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated.main(COMMAND, sources))

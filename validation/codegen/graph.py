@@ -1,6 +1,5 @@
 """The part of a traced function to write, in any language."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -34,12 +33,6 @@ def needed(outputs: Sequence[Node]) -> list[Node]:
             wanted.add(id(node))
             stack += [o for o in node.operands if isinstance(o, Node)]
     return [n for n in outputs[0].tracer.nodes.values() if id(n) in wanted]
-
-
-def operations(output: Output) -> Any:
-    counts = Counter(n.operation for n in needed(traced(output)))
-    del counts["argument"], counts["constant"], counts["integer"]
-    return counts
 
 
 def shortest(value: float) -> str:
