@@ -1,6 +1,7 @@
 """An experiment of a paper, declared as one object in its own file."""
 
 import argparse
+import ast
 import contextlib
 import inspect
 import json
@@ -42,17 +43,15 @@ class Experiment:
     """
 
     file: str
-    """``__file__`` of the module."""
+    """``__file__`` of the module, whose docstring is the title and the first paragraph of its part
+    of the paper's page, and then what a reader of the code needs in addition."""
     measure: Callable[..., Record]
     """Returns the findings, from ``settings``, a ``dataset`` if it takes one, and ``parts``."""
     table: Callable[[Record], str]
     """Writes the record as Markdown, next to what the paper prints."""
     _: KW_ONLY
-    title: str
-    about: str
-    """The first paragraph of its part of the paper's page."""
     place: int
-    """Its place on that page."""
+    """Its place on the page."""
     seeds: Sequence[int] = (1,)
     """The seeds of a full run; a quick one takes the first."""
     full: Mapping[str, Any] = field(default_factory=dict)
@@ -77,6 +76,9 @@ class Experiment:
         self.paper, self.name = Path(self.file).parent.name, Path(self.file).stem
         self.module = f"validation.papers.{self.paper}.{self.name}"
         self.path = RESULTS / self.paper / f"{self.name}.json"
+        docstring = ast.get_docstring(ast.parse(Path(self.file).read_text(encoding="utf-8"))) or ""
+        title, about, *_ = docstring.split("\n\n")
+        self.title, self.about = title.removesuffix("."), about.replace("\n", " ")
         if "dataset" not in inspect.signature(self.measure).parameters:
             self.images = None
         self.full, self.quick = dict(self.full), {**self.full, **self.quick}

@@ -71,10 +71,14 @@ def toy(tmp_path, monkeypatch):
         return {"rows": parts.rows("cells", make, size=settings["size"])}
 
     sizes = {"full": {"cells": ["a", "b", "c"], "size": 10}, "quick": {"size": 1}}
-    about = {"title": "Toy", "about": "About.", "place": 1, "seeds": (1, 2), "parted": True}
-    file = str(tmp_path / "paper2000" / "toy.py")
+    about = {"place": 1, "seeds": (1, 2), "parted": True}
+    file = tmp_path / "paper2000" / "toy.py"
+    file.parent.mkdir()
+    file.write_text('"""Toy.\n\nAbout.\n"""')
     choose = ("cells", "size")
-    experiment = Experiment(file, measure, lambda record: "table", **sizes, **about, choose=choose)
+    experiment = Experiment(
+        str(file), measure, lambda record: "table", **sizes, **about, choose=choose
+    )
     experiment.path = tmp_path / "toy.json"
     experiment.made = made
     monkeypatch.setattr("validation.experiment.ROOT", tmp_path)

@@ -1,4 +1,6 @@
-"""Whether a network that is 90 % sure of a class is right in 90 % of cases.
+"""Calibration with and without noise.
+
+All test digits, upright and turned. The expected calibration error has 15 bins.
 
 The expected calibration error is that of Guo et al. 2017, Eq. 3. The networks have not seen rotated
 digits. AUROC says how well a score separates the wrong predictions from the right ones.
@@ -150,8 +152,6 @@ EXPERIMENT = digits.experiment(
     __file__,
     measure,
     show,
-    title="Calibration with and without noise",
-    about="All test digits, upright and turned. The expected calibration error has 15 bins.",
     place=4,
     draw=draw,
     packages=("torch", "scikit-learn", "torchmetrics"),

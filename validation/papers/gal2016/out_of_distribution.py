@@ -1,8 +1,12 @@
-"""Whether the mutual information separates other images from test digits.
+"""Images that are not test digits.
 
-The area under the ROC curve is 0.5 for chance, and 1 for perfect separation. The scores are the
-mutual information and the entropy from samples of the noise, and the entropy of the network without
-noise.
+How often a score is larger for one of 1,000 other images than for one of the first 1,000 test
+digits (AUROC). Letters are those that no digit looks like, drawn as MNIST draws its digits.
+scikit-learn's digits are digits by other writers, from another scanner. The figure shows the first
+seed.
+
+The scores are the mutual information and the entropy from samples of the noise, and the entropy of
+the network without noise.
 """
 
 import textwrap
@@ -140,11 +144,6 @@ EXPERIMENT = digits.experiment(
     __file__,
     measure,
     show,
-    title="Images that are not test digits",
-    about="How often a score is larger for one of 1,000 other images than for one of the first "
-    "1,000 test digits (AUROC). Letters are those that no digit looks like, drawn as MNIST "
-    "draws its digits. scikit-learn's digits are digits by other writers, from another "
-    "scanner. The figure shows the first seed.",
     place=3,
     draw=draw,
     packages=("torch", "scikit-learn", "matplotlib"),

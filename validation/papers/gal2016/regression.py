@@ -1,9 +1,13 @@
-"""A regression in one dimension: predictions where there were no data.
+"""A regression in one dimension.
 
-The points are y = sin(2x) + x/2 with noise of standard deviation 0.1, on two intervals. Binary and
-Gaussian dropout of a fixed rate p minimise the risk with the L2 term of Gal and Ghahramani (2016),
-section 3, which makes dropout a variational posterior: for N points, noise of variance 1/tau and a
-prior N(0, 1/l^2) of the weights W,
+Points of sin(2x) + x/2 on two intervals, with noise of standard deviation 0.1; networks
+1-100-100-1. The standard deviation is that of the samples; the interval and the log density include
+the noise of the data. Means over the seeds, on points that were not trained on: in the intervals
+(data), between them, and beyond.
+
+Binary and Gaussian dropout of a fixed rate p minimise the risk with the L2 term of Gal and
+Ghahramani (2016), section 3, which makes dropout a variational posterior: for N points, noise of
+variance 1/tau and a prior N(0, 1/l^2) of the weights W,
 
     (tau/2N) sum_n (y_n - f(x_n))^2 + (l^2/2N) (E|W|^2 + |b|^2).
 
@@ -232,11 +236,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="A regression in one dimension",
-    about="Points of sin(2x) + x/2 on two intervals, with noise of standard deviation 0.1; "
-    "networks 1-100-100-1. The standard deviation is that of the samples; the interval and "
-    "the log density include the noise of the data. Means over the seeds, on points that "
-    "were not trained on: in the intervals (data), between them, and beyond.",
     place=1,
     seeds=(1, 2, 3),
     full={"points": 60, "hidden": 100, "steps": 6000, "samples": 1000, "test_points": 300},

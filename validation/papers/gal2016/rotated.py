@@ -1,4 +1,7 @@
-"""Rotated digits: how uncertainty and errors grow with the angle.
+"""Digits that are turned.
+
+The first 1,000 test digits, turned counterclockwise. AUROC: how often a score is larger for a
+turned digit than for an upright one. Means over the seeds, with standard errors.
 
 Gal and Ghahramani (2016), section 5.2, rotate one digit 1 and show the samples of its softmax. Here
 the same is done with a digit 1 of the test set, and with many test digits.
@@ -141,10 +144,6 @@ EXPERIMENT = digits.experiment(
     __file__,
     measure,
     show,
-    title="Digits that are turned",
-    about="The first 1,000 test digits, turned counterclockwise. AUROC: how often a score is "
-    "larger for a turned digit than for an upright one. Means over the seeds, with "
-    "standard errors.",
     place=2,
     draw=draw,
     packages=("torch", "scipy", "scikit-learn"),

@@ -1,10 +1,14 @@
-"""Section 2.3: the variance that the recursion loses by dropping covariances.
+"""Eqs. 3 and 4: the covariances between units.
 
-Outputs of a convolution are dependent, because its places share weights. For the outputs h of a
-first layer and an input x that is certain, the covariances are J diag(sigma^2) J', where J is the
-derivative of h in the weights. A rectifier by the step multiplies them by constants, and a layer or
-an average after it maps them by the derivative M of its mean. The recursion keeps only the diagonal
-of the covariance, so M times the rest times M' is what its variance lacks.
+The recursion treats the outputs of a convolution as independent. With the covariances of the first
+layer's outputs, the variance after an average or a second convolution is exact. After a rectifier,
+the difference that remains is that of the step.
+
+For the outputs h of a first layer and an input x that is certain, the covariances are J
+diag(sigma^2) J', where J is the derivative of h in the weights. A rectifier by the step multiplies
+them by constants, and a layer or an average after it maps them by the derivative M of its mean. The
+recursion keeps only the diagonal of the covariance, so M times the rest times M' is what its
+variance lacks.
 """
 
 from typing import Any
@@ -110,10 +114,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Eqs. 3 and 4: the covariances between units",
-    about="The recursion treats the outputs of a convolution as independent. With the covariances "
-    "of the first layer's outputs, the variance after an average or a second convolution is exact. "
-    "After a rectifier, the difference that remains is that of the step.",
     place=3,
     seeds=(1, 2, 3),
     full={"samples": 100_000},

@@ -1,4 +1,9 @@
-"""VBP against sampled variational dropout on Fashion-MNIST, with the networks of `dense.py`."""
+"""VBP against sampling on Fashion-MNIST.
+
+The dense networks and settings of Table 1 above, on Fashion-MNIST (Debian's package
+dataset-fashion-mnist). The paper compares VBP with sampling on SVHN and CIFAR, with convolutional
+networks.
+"""
 
 from validation.experiment import Experiment
 from validation.papers.haussmann2018 import dense
@@ -7,10 +12,6 @@ EXPERIMENT = Experiment(
     __file__,
     dense.measure,
     dense.of_all,
-    title="VBP against sampling on Fashion-MNIST",
-    about="The dense networks and settings of Table 1 above, on Fashion-MNIST (Debian's package "
-    "dataset-fashion-mnist). The paper compares VBP with sampling on SVHN and CIFAR, with "
-    "convolutional networks.",
     place=6,
     seeds=(1, 2, 3),
     full={**dense.FULL, "priors": ["log_uniform", "log_uniform_vbp"]},

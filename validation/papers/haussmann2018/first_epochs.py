@@ -1,10 +1,9 @@
-"""Figure 2's first epochs with the methods that its record lacks, and a sampled bound beside VBP's.
+"""Figure 2's first epochs by the other methods, on MNIST.
 
-Networks, initial weights, order of the examples and learning rates are those of
-`learning_curves.py`, whose record has the other methods.
-
-After the last epoch the expected log-likelihood of some training images is computed by samples and,
-for VBP, by the form of the bound that trained the network.
+The networks, initial weights, order of the examples and learning rates of Figure 2 above, for the
+first of its 100 epochs: the methods that its record lacks, and VBP again. After the last epoch, the
+expected log-likelihood of the first 10,000 training images is computed by ten samples, and by VBP
+as in training.
 """
 
 from collections.abc import Iterator
@@ -154,11 +153,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Figure 2's first epochs by the other methods, on MNIST",
-    about="The networks, initial weights, order of the examples and learning rates of Figure 2 "
-    "above, for the first of its 100 epochs: the methods that its record lacks, and VBP again. "
-    "After the last epoch, the expected log-likelihood of the first 10,000 training images is "
-    "computed by ten samples, and by VBP as in training.",
     place=8,
     seeds=(1, 2, 3),
     full={

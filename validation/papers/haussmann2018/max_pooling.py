@@ -1,7 +1,10 @@
-"""VBP with maximum pooling, input noise and several classes, against sampled training.
+"""Section 2.3.3: maximum pooling and noisy inputs on MNIST.
 
-The bound is that of inputs x + e with e ~ N(0, s^2): VBP takes the pair of x and s^2, and the
-sampled network draws e. All networks of a seed have the same initial weights and minibatches.
+A convolution of 8 channels with maximum pooling and two linear layers, 64-10, trained on inputs
+with noise of variance 0.01: VBP propagates the variance, and the sampled network draws the noise.
+Adam for 10 epochs; the weight of the divergence rises over the first 5.
+
+All networks of a seed have the same initial weights and minibatches.
 """
 
 import math
@@ -108,10 +111,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Section 2.3.3: maximum pooling and noisy inputs on MNIST",
-    about="A convolution of 8 channels with maximum pooling and two linear layers, 64-10, trained "
-    "on inputs with noise of variance 0.01: VBP propagates the variance, and the sampled network "
-    "draws the noise. Adam for 10 epochs; the weight of the divergence rises over the first 5.",
     place=4,
     seeds=(1, 2, 3),
     full={

@@ -1,4 +1,8 @@
-"""Section 2.3: the mean and variance of the recursion, against samples of all weights.
+"""Section 2.3: the recursion's mean and variance.
+
+Small networks as torch initialises them, on one test image, against samples of all weights. Where
+the recursion's assumptions hold, no output's moments differ from the samples' by 5 standard errors.
+In the other networks the difference is the recursion's own.
 
 Each example of a minibatch of equal images has its own sample of the weights
 (estimator="per_example"), so that an output comes from its joint distribution. The rectifier alone
@@ -287,11 +291,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Section 2.3: the recursion's mean and variance",
-    about="Small networks as torch initialises them, on one test image, against samples of all "
-    "weights. Where the recursion's assumptions hold, no output's moments differ from the samples' "
-    f"by {SIGMAS:.0f} standard errors. In the other networks the difference is the recursion's "
-    "own.",
     place=1,
     full={"samples": 1_000_000},
     quick={"samples": 20_000},

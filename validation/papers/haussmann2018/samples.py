@@ -1,7 +1,10 @@
-"""Table 3: several samples of the expected log-likelihood in variational dropout.
+"""Table 3: several samples on MNIST.
 
-The networks are those of `dense.py` with 100 units. Each minibatch is repeated, so that an example
-has several samples of each layer's output.
+784-100-100-10 with the log-uniform prior, trained as in Table 1 above, with 1 to 30 samples of each
+example's outputs in a step. The paper says that more samples improve the error only marginally; our
+text has lost the table's numbers.
+
+Each minibatch is repeated, so that an example has several samples of each layer's output.
 """
 
 from collections.abc import Iterator
@@ -83,10 +86,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Table 3: several samples on MNIST",
-    about="784-100-100-10 with the log-uniform prior, trained as in Table 1 above, with 1 to 30 "
-    "samples of each example's outputs in a step. The paper says that more samples improve the "
-    "error only marginally; our text has lost the table's numbers.",
     place=7,
     seeds=(1, 2, 3),
     full={**SIZES, "units": 100, "of_likelihood": [1, 3, 10, 30]},

@@ -1,7 +1,8 @@
-r"""Section 2: chains drift without limit as the cut-offs of the log-uniform prior vanish.
+r"""Proposition 1: chains.
 
-The models are those of `normaliser`: one weight under the prior C/|w| on a < |w| < b. The chains
-are NumPyro's, in float64.
+The same posteriors by NumPyro. With cut-offs, their mean moves with the cut-off. Without cut-offs,
+log|w| is a random walk. The walk of the linear model is reflected near its start: T √n is its limit
+for many draws.
 
 - With cut-offs the posterior is proper. NUTS draws log|w|, with the sign summed over, and the
   tables compare the mean of log|w| and the share of |w| < 1e-3 with quadrature. As a -> 0 the mean
@@ -305,10 +306,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Proposition 1: chains",
-    about="The same posteriors by NumPyro. With cut-offs, their mean moves with the cut-off. "
-    "Without cut-offs, log|w| is a random walk. The walk of the linear model is reflected near its "
-    "start: T √n is its limit for many draws.",
     place=2,
     full={
         "models": ["logistic", "linear"],

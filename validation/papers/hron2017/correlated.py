@@ -1,7 +1,9 @@
-r"""Section 3: the divergence of correlated noise grows without bound as its posterior gets thin.
+r"""Section 3: correlated noise.
 
-A row of K weights is w = s theta with one s ~ N(1, alpha), so its mass lies on a line. Here it gets
-a thickness tau in every direction, and so a density,
+A row w = s θ of K weights, s ~ N(1, α), with a thickness τ across θ. As τ goes to 0, KL grows as (K
+− 1) log(1/τ).
+
+The mass of the row lies on a line. With a thickness tau in every direction it has a density,
 
     q(w) = N(theta, alpha theta theta^T + tau^2 I),
 
@@ -216,9 +218,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Section 3: correlated noise",
-    about="A row w = s θ of K weights, s ~ N(1, α), with a thickness τ across θ. As τ goes to 0, "
-    "KL grows as (K − 1) log(1/τ).",
     place=3,
     full={
         "weights": [1, 2, 10, 100, 1000],

@@ -1,10 +1,11 @@
-r"""Section 2, Proposition 1: how the normaliser grows as the cut-offs vanish.
+r"""Proposition 1: the normaliser.
 
-The prior is C/|w| with C = 1, cut off to a < |w| < b. Proposition 1 says that the normaliser is
-infinite without the cut-off around 0 wherever the likelihood L is continuous and positive at w = 0.
-With it, by the proof, the normaliser exceeds 2 r log(d/a) where L > r on |w| < d; and it grows as
+One weight under C/|w|, C = 1, on a < |w| < b. If the likelihood at 0 is L(0) > 0, the normaliser is
+2 L(0) log(1/a) plus a constant.
 
-    Z(a) = 2 L(0) log(1/a) + a constant + o(1).
+Without the cut-off around 0 the normaliser is infinite wherever the likelihood L is continuous and
+positive at w = 0. With it, by the proof, the normaliser exceeds 2 r log(d/a) where L > r on
+|w| < d.
 
 For the paper's logistic regression with the one observation (1, 1) all constants are known: the two
 sigmoids of w and of -w add up to 1, so that Z = log(b/a) for any cut-offs; the left side is
@@ -339,9 +340,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Proposition 1: the normaliser",
-    about="One weight under C/|w|, C = 1, on a < |w| < b. If the likelihood at 0 is L(0) > 0, the "
-    "normaliser is 2 L(0) log(1/a) plus a constant.",
     place=1,
     full={  # cut-offs as powers of ten; "errors" are numbers of standard errors
         "zero": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 300],

@@ -1,4 +1,7 @@
-r"""Section 4: minima that only the additive parametrisation has.
+r"""Section 4: additive and multiplicative.
+
+KL is least at μ = 0 for every σ. Gradient flow reaches that at a σ that is known beforehand; in
+multiplicative coordinates the flow goes to α = ∞, with KL as 1/t.
 
 Additive is q(w) = N(mu, sigma^2), multiplicative N(theta, alpha theta^2). For the divergence alone,
 with C such that its least value is 0:
@@ -317,9 +320,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Section 4: additive and multiplicative",
-    about="KL is least at μ = 0 for every σ. Gradient flow reaches that at a σ that is known "
-    "beforehand; in multiplicative coordinates the flow goes to α = ∞, with KL as 1/t.",
     place=4,
     full={  # starting points and lengths of paths
         "starts": [(2.0, -2.0), (1.0, -4.0), (3.0, 0.0), (-2.0, 1.0)],

@@ -1,6 +1,8 @@
-r"""Remarks 1 and 2, checked with every method that the library has for the divergence.
+r"""Remarks 1 and 2.
 
-`python -m validation.papers` decides them in 40 digits; here they are checked in double precision.
+KL by every method of the library in double precision, next to 30 digits.
+
+`python -m validation.papers` decides the remarks in 40 digits.
 
 - Remark 1: KL of N(mu, sigma^2) from C/|w| with C = 1, by Eq. 1 (`series`), by Eq. 2 (`kummer`), by
   the integral (`quadrature`), by samples (`monte_carlo`, with its standard error) and by `kl`; and
@@ -144,8 +146,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Remarks 1 and 2",
-    about="KL by every method of the library in double precision, next to 30 digits.",
     place=5,
     full={"u": EVERY_U, "points": 1001, "samples": 2**18, "digits": 30},
     quick={"u": EVERY_U[::4], "points": 41, "samples": 2**12},

@@ -1,8 +1,9 @@
-r"""A talk about Kingma et al. 2015: where its slides differ from the paper.
+r"""Slides about Kingma et al. 2015.
 
-The slides are of 2024, "Variational Dropout and the Local Reparameterization Trick". This decides
-the computable statements that differ from the paper's words or that Hron et al. 2017 deny.
-``decided_elsewhere`` names what decides the rest.
+Statements of the slides that the paper does not make or that Hron et al. deny.
+
+The slides are of 2024, "Variational Dropout and the Local Reparameterization Trick".
+``decided_elsewhere`` names what decides the other statements.
 """
 
 import itertools
@@ -264,8 +265,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Slides about Kingma et al. 2015",
-    about="Statements of the slides that the paper does not make or that Hron et al. deny.",
     place=6,
     full={"draws": 400_000, "powers": [1, 3, 10, 30, 100, 300]},
     quick={"draws": 20_000, "powers": [1, 3, 300]},

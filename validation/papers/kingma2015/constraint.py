@@ -1,4 +1,7 @@
-"""Section 3.4: what happens without alpha <= 1, with the exact divergence and with the cubic.
+"""Section 3.4: without α ≤ 1.
+
+Variational dropout B with 200 units in each of three hidden layers, averaged parameters; the exact
+divergence and the paper's cubic, with and without the bound.
 
 The paper bounds alpha by 1 because very large alphas "correspond to local optima from which it is
 hard to escape due to large-variance gradients". Its cubic for -KL was fitted below 1, and grows
@@ -152,9 +155,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Section 3.4: without α ≤ 1",
-    about="Variational dropout B with 200 units in each of three hidden layers, averaged "
-    "parameters; the exact divergence and the paper's cubic, with and without the bound.",
     place=8,
     seeds=(1, 2, 3),
     draw=draw,

@@ -1,11 +1,13 @@
-"""Ratios of Table 2 under assumptions about the training that the paper leaves open.
+"""Table 2 under other assumptions.
 
-With correlated noise (type A, section 3.2) one scale multiplies all weights of an input unit, so
-the divergence is that of a few thousand scales. In the network of Table 2 no layer then reaches the
-largest dropout rate, 1/2. But the paper scales this divergence down by 3 (Figure 1a, A2), because
-small networks underfit with it. Here one network counts the divergence of each scale once for each
-weight that it multiplies in the lower layers: ``kl_weight`` is their number, also for the top
-layer. The other network trains with a fifth of the learning rate.
+In the networks of Table 2 above, the divergence of the scales is a few thousand nats, and the lower
+layers stay below the largest dropout rate, 0.5. Here the divergence of a scale is counted once for
+each weight that it multiplies, or the learning rate is a fifth.
+
+With correlated noise (type A, section 3.2) one scale multiplies all weights of an input unit. The
+paper scales this divergence down by 3 (Figure 1a, A2), because small networks underfit with it.
+``kl_weight`` is the number of weights that a scale multiplies in the lower layers, also for the top
+layer.
 """
 
 from typing import NamedTuple
@@ -85,10 +87,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Table 2 under other assumptions",
-    about="In the networks of Table 2 above, the divergence of the scales is a few thousand nats, "
-    "and the lower layers stay below the largest dropout rate, 0.5. Here the divergence of a scale "
-    "is counted once for each weight that it multiplies, or the learning rate is a fifth.",
     place=4,
     parted=True,
     full={

@@ -1,4 +1,8 @@
-r"""Appendix D: the variance that weight samples add, on one layer, against Eqs. 45 and 46.
+r"""Appendix D: the variance that weight samples add.
+
+One layer, a minibatch of one: the gradient in σ² by weight samples and by local reparameterisation.
+The slope of the measured difference of their variances on the second term of Eq. 45, with its
+standard error: 1 is agreement.
 
 For one example the gradient of the log-likelihood L in sigma_ij^2 is g_j eps_ij a_i / (2 sigma_ij)
 with weight samples (Eq. 43) and g_j zeta_j a_i^2 / (2 sqrt(delta_j)) with local reparameterisation
@@ -227,10 +231,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Appendix D: the variance that weight samples add",
-    about="One layer, a minibatch of one: the gradient in σ² by weight samples and by local "
-    "reparameterisation. The slope of the measured difference of their variances on the second "
-    "term of Eq. 45, with its standard error: 1 is agreement.",
     place=9,
     draw=draw,
     full={"inputs": [1, 2, 8, 32, 128], "images": 3, "chunks": 40, "draws_a_chunk": 5000},

@@ -1,4 +1,9 @@
-"""Tables 1 and 2: the variance of stochastic gradients by four estimators.
+"""Tables 1 and 2: the variance of gradients.
+
+784-1024-1024-1024-10, minibatches of 1000: the variance of the stochastic gradient in the weights θ
+of a layer, as a mean over its weights, with the standard error over pairs of minibatches. The paper
+does not say how it averages, but ratios to local reparameterisation do not depend on the average.
+`gradient_variance.py` explains the estimate of the variance and its assumptions.
 
 The gradients are those of Eq. 3, with its factor N/M, in the weights of the top and the bottom
 layer, for minibatches of M = 1000 and the parameters after 10 and after 100 epochs.
@@ -6,8 +11,7 @@ layer, for minibatches of M = 1000 and the parameters after 10 and after 100 epo
 Half the squared difference of the gradients of two disjoint minibatches, with independent noise,
 estimates the variance over the minibatch and the noise. A pass through the training set gives
 N/(2M) such pairs, and their spread gives the standard error. With one sample of the weights for a
-minibatch, the examples' part (Eqs. 4 and 5) is too small by at most a share M/N. The paper says
-only "average empirical variance", so the tables compare ratios of two estimators.
+minibatch, the examples' part (Eqs. 4 and 5) is too small by at most a share M/N.
 
 The paper does not give the minibatch in training (here 1000), the sharing of alpha (here one for
 each input unit, at most 1, from the rates 0.2 and 0.5), or whether parameters are averaged (here
@@ -169,12 +173,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Tables 1 and 2: the variance of gradients",
-    about="784-1024-1024-1024-10, minibatches of 1000: the variance of the stochastic gradient "
-    "in the weights θ of a layer, as a mean over its weights, with the standard error over "
-    "pairs of minibatches. The paper does not say how it averages, but ratios to local "
-    "reparameterisation do not depend on the average. `gradient_variance.py` explains the estimate "
-    "of the variance and its assumptions.",
     place=1,
     parted=True,
     draw=draw,

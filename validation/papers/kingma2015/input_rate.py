@@ -1,4 +1,9 @@
-"""Figure 1a: why variational dropout B does worse than Gaussian dropout B in narrow networks.
+"""Figure 1a: B in narrow networks.
+
+Three hidden layers of 100 units, 40 epochs on all training examples, averaged parameters. Gaussian
+dropout B keeps the rate of 0.2 at the inputs, which variational dropout B learns. The mean over the
+seeds with its standard error, and the same of the difference from Gaussian dropout B of the same
+seed.
 
 Both draw the same noise. Variational dropout B learns the rate of the inputs, and the divergence,
 which counts once for each weight, raises it to its bound, 0.5. Here the rate is limited to 0.2, or
@@ -92,11 +97,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Figure 1a: B in narrow networks",
-    about="Three hidden layers of 100 units, 40 epochs on all training examples, averaged "
-    "parameters. Gaussian dropout B keeps the rate of 0.2 at the inputs, which variational dropout "
-    "B learns. The mean over the seeds with its standard error, and the same of the difference "
-    "from Gaussian dropout B of the same seed.",
     place=7,
     seeds=(1, 2, 3),
     full={"hidden": [100] * 3, "epochs": 40, "batch_size": 100},

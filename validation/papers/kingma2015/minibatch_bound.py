@@ -1,4 +1,7 @@
-"""Appendix F: the variance of the SGVB estimate over minibatches, against the bound of Eq. 48.
+"""Appendix F: the variance over minibatches without replacement.
+
+784-1024-1024-1024-10 with independent weight noise (variational B), minibatches of 1000: the
+variance of the estimated log-likelihood, by the exact formula, and the bound that Eq. 48 prints.
 
 For N examples and minibatches of M without replacement, with noise of its own for each example
 (local reparameterisation), the exact variance of N/M times the sum of L_i over the minibatch is
@@ -99,10 +102,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Appendix F: the variance over minibatches without replacement",
-    about="784-1024-1024-1024-10 with independent weight noise (variational B), minibatches of "
-    "1000: the variance of the estimated log-likelihood, by the exact formula, and the bound that "
-    "Eq. 48 prints.",
     place=10,
     seeds=(1, 2, 3),
     full={"hidden": [1024] * 3, "batch_size": 1000, "epochs": [1, 2, 8], "draws": 6},

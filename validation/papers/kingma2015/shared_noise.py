@@ -1,4 +1,8 @@
-"""Table 1: how much variance one sample of the weights for a whole minibatch adds.
+"""Table 1: what one sample of the weights for a minibatch adds.
+
+One sample of the weights for each minibatch instead of one for each data point adds the covariance
+of the gradients of two data points, Eq. 5. Here this covariance is measured directly.
+`shared_noise.py` has the formula.
 
 A minibatch of M of the N examples has the gradient (N/M) sum_i g_i. One sample of the weights for
 the whole minibatch adds the covariances of two examples to its variance, Eq. 5. Their sum is
@@ -156,10 +160,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Table 1: what one sample of the weights for a minibatch adds",
-    about="One sample of the weights for each minibatch instead of one for each data point adds "
-    "the covariance of the gradients of two data points, Eq. 5. Here this covariance is measured "
-    "directly. `shared_noise.py` has the formula.",
     place=2,
     full={
         "hidden": [1024] * 3,

@@ -1,4 +1,6 @@
-"""Section 5, "Speed": seconds an epoch with local reparameterisation and with weights per example.
+"""Section 5: speed.
+
+The same network, whole training steps with Adam and the divergence.
 
 With weights drawn for each example, a minibatch of 1000 would hold 11 GB of weights. It is
 processed in pieces of the fastest size, whose gradients add up. The four methods are timed in turn.
@@ -136,8 +138,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Section 5: speed",
-    about="The same network, whole training steps with Adam and the divergence.",
     place=5,
     # The results that depend on the clock.
     noise=(

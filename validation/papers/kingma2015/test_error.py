@@ -1,9 +1,12 @@
-"""Figure 1a: the test error on MNIST against the width, for each kind of dropout.
+"""Figure 1a: test error.
 
-The networks have three hidden layers and train by Adam with its defaults, minibatches of 100 and
-temporal averaging. Training stops if the error of the averaged parameters on the last sixth of the
-training examples has not fallen for a number of epochs; the epoch with the least such error counts.
-All methods of a seed have the same initial weights and the same order of the examples.
+Three hidden layers of each width, early stopping on the last sixth of the training set, temporal
+averaging; the mean over the seeds, with its standard error. α is one for each input unit, starts
+from the rates 0.2 and 0.5, and is at most 1.
+
+Training stops if the error of the averaged parameters on the last sixth of the training examples
+has not fallen for a number of epochs; the epoch with the least such error counts. All methods of a
+seed have the same initial weights and the same order of the examples.
 """
 
 import itertools
@@ -269,10 +272,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Figure 1a: test error",
-    about="Three hidden layers of each width, early stopping on the last sixth of the training "
-    "set, temporal averaging; the mean over the seeds, with its standard error. α is one for each "
-    "input unit, starts from the rates 0.2 and 0.5, and is at most 1.",
     place=6,
     seeds=(1, 2, 3),
     full={

@@ -1,6 +1,11 @@
-"""Table 1, LeNet-300-100: the settings of the authors' scripts, together and each left out.
+"""Table 1: the settings of the authors' scripts.
 
-See `comparison.py` for how the networks are trained.
+LeNet-300-100 with the exact divergence, as above but with minibatches of 100 and four settings of
+the authors' script for this network: the learning rate is constant over the first half of the
+epochs and then falls to 0; the initial means are from N(0, 0.01²) and the biases zero; the
+likelihood leaves out the means with log α ≥ 3; and the mean of the training images is subtracted
+from all images. Each setting is left out, three of them with the first seed only. Without the first
+setting, the rate falls linearly from the start.
 """
 
 from validation.experiment import Record
@@ -19,13 +24,6 @@ EXPERIMENT = comparison.experiment(
     __file__,
     network="lenet_300_100",
     show=show,
-    title="Table 1: the settings of the authors' scripts",
-    about="LeNet-300-100 with the exact divergence, as above but with minibatches of 100 and four "
-    "settings of the authors' script for this network: the learning rate is constant over the "
-    "first half of the epochs and then falls to 0; the initial means are from N(0, 0.01²) and the "
-    "biases zero; the likelihood leaves out the means with log α ≥ 3; and the mean of the training "
-    "images is subtracted from all images. Each setting is left out, three of them with the first "
-    "seed only. Without the first setting, the rate falls linearly from the start.",
     place=6,
     full={"epochs": 200, **comparison.FULL, "batch_size": 100, "cases": CASES, "once": ONCE},
     # With a warm-up that is over sooner, small means are all pruned.

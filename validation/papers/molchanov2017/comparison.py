@@ -333,12 +333,6 @@ def measure(name: str, settings: Record, dataset: Dataset, parts: Parts) -> Reco
 
 FULL = {"cases": models.COMPARED, "warm_up": [5, 20], "batch_size": 200, "learning_rate": 1e-3}
 QUICK = {"epochs": 6, "warm_up": [0, 1], "batch_size": 50, "learning_rate": 2e-2}
-ABOUT = (
-    "Adam, minibatches of 200, a learning rate that falls from 0.001 to 0, log σ² from -10, and a "
-    "weight of the KL that rises from epoch 5 to 20. Weights with log α > 3 are pruned. The "
-    "networks of a seed start alike; “other noise” is the exact divergence with another order of "
-    "the examples and other noise. "
-)
 
 
 def experiment(

@@ -1,4 +1,7 @@
-"""Section 4.2: the gradient variance of the means, in two parametrisations of one posterior.
+"""Section 4.2: the variance of the gradient of the means.
+
+One posterior in two parametrisations, θ with log α and θ with log σ²: a network of LeNet-300-100
+after five epochs without divergence, with one α for all weights, and one minibatch of 200 images.
 
 The posterior is N(theta, alpha theta^2). The loss has the same distribution in both
 parametrisations, but its gradient in theta does not, because sigma depends on theta in the first.
@@ -175,10 +178,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Section 4.2: the variance of the gradient of the means",
-    about="One posterior in two parametrisations, θ with log α and θ with log σ²: a network of "
-    "LeNet-300-100 after five epochs without divergence, with one α for all weights, and one "
-    "minibatch of 200 images.",
     place=4,
     seeds=(1, 2, 3),
     full={

@@ -1,4 +1,8 @@
-"""The inference time and file size of sparse and dense networks.
+"""The time and the file of sparse networks.
+
+The networks of the table with as many weights as the paper keeps in each layer, at random places,
+and one square layer by the share of weights that are kept. All are stored sparse here; `to_sparse`
+stores a layer dense that keeps more than a tenth.
 
 The time is that of a forward pass over test images: the shortest of several rounds, in which the
 networks take turns.
@@ -112,10 +116,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="The time and the file of sparse networks",
-    about="The networks of the table with as many weights as the paper keeps in each layer, at "
-    "random places, and one square layer by the share of weights that are kept. All are stored "
-    "sparse here; `to_sparse` stores a layer dense that keeps more than a tenth.",
     place=5,
     noise=("*.largest_difference",),
     full={

@@ -1,15 +1,13 @@
-"""Table 1: LeNet-5-Caffe on MNIST, sparse by the exact divergence and by its approximations.
+"""Table 1: LeNet-5-Caffe.
 
-See `comparison.py` for how the networks are trained and compared.
+As LeNet-300-100. On a CPU an epoch takes several times as long, so there are fewer epochs, and two
+of the five divergences.
 """
 
 from validation.papers.molchanov2017 import comparison
 
 EXPERIMENT = comparison.experiment(
     __file__,
-    title="Table 1: LeNet-5-Caffe",
-    about="As LeNet-300-100. On a CPU an epoch takes several times as long, so there are fewer "
-    "epochs, and two of the five divergences.",
     place=2,
     full={**comparison.FULL, "epochs": 80, "cases": ["exact", "molchanov"]},
     quick={"cases": comparison.FULL["cases"]},

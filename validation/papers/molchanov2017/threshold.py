@@ -1,4 +1,8 @@
-"""Choose the threshold on log alpha by a validation curve, for LeNet-300-100.
+"""The threshold, by a validation curve.
+
+LeNet-300-100 with the exact divergence, trained on five sixths of the training set. The chosen
+threshold is the one with the fewest weights whose error on the last sixth is within one standard
+error of the least.
 
 The thresholds are from -4 to 8. The paper uses 3, without such a curve.
 """
@@ -92,10 +96,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="The threshold, by a validation curve",
-    about="LeNet-300-100 with the exact divergence, trained on five sixths of the training set. "
-    "The chosen threshold is the one with the fewest weights whose error on the last sixth "
-    "is within one standard error of the least.",
     place=3,
     seeds=(1, 2, 3),
     full={"epochs": 200, **{k: v for k, v in comparison.FULL.items() if k != "cases"}},

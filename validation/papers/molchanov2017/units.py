@@ -1,4 +1,9 @@
-"""LeNet-300-100 without whole units: scales of the inputs, and groups with one variance.
+"""Whole units: Louizos et al. (2017), and groups.
+
+LeNet-300-100, trained on five sixths of the training set. A random scale of each input (BC-GNJ,
+with the exact divergence and with Molchanov's fit), or one variance for the weights of an input.
+The threshold on log α is the one with the fewest weights whose error on the last sixth is at most
+0.2 % above the least. The times are those of 1000 images.
 
 Louizos et al. (2017), "Bayesian Compression for Deep Learning", report the units for scales.
 """
@@ -167,11 +172,6 @@ EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
-    title="Whole units: Louizos et al. (2017), and groups",
-    about="LeNet-300-100, trained on five sixths of the training set. A random scale of each input "
-    "(BC-GNJ, with the exact divergence and with Molchanov's fit), or one variance for the weights "
-    "of an input. The threshold on log α is the one with the fewest weights whose error on the "
-    "last sixth is at most 0.2 % above the least. The times are those of 1000 images.",
     place=8,
     seeds=(1, 2, 3),
     full={
