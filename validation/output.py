@@ -6,7 +6,6 @@ from logunif_kl.cli._output import (
     CommandError,
     require,
     track,
-    wrapped,
     write_json,
     write_record,
 )
@@ -25,7 +24,6 @@ __all__ = [
     "require",
     "seal",
     "track",
-    "wrapped",
     "write_json",
     "write_record",
 ]

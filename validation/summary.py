@@ -38,6 +38,14 @@ def named(name: str, values: Sequence[float]) -> dict[str, float]:
     return {name: found["mean"], f"{name}_standard_error": found["standard_error"]}
 
 
+def averaged(rows: Sequence[Record], *names: str) -> dict[str, float]:
+    """Return the means of some columns, with their standard errors, as `named` does."""
+    found: dict[str, float] = {}
+    for name in names:
+        found |= named(name, [row[name] for row in rows])
+    return found
+
+
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean and half the width of its 95 % interval, by Student's t.
 

@@ -123,8 +123,7 @@ class TestList:
         for each in SYSTEMS:
             assert f"{each.where}: {each.what}\n" in said
             assert all(f"    {line}\n" in said for line in each.shown_by())
-        assert "validation/results/hron2017/slides.json (hron2017.slides): there\n" in said
-        assert f"{len(SYSTEMS)} systems and claims; " in said
+        assert "validation/results/hron2017/slides.json (hron2017.slides)\n" in said
         assert command.main(["--list", "molchanov2017"]) == 0
         said = capsys.readouterr().out
         assert listing.PAPERS["molchanov2017"] in said

@@ -2,16 +2,13 @@
 
 import itertools
 import json
-import shutil
-import sys
 import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from validation import record
-from validation.output import Record, emit, wrapped
+from validation.output import Record, emit
 from validation.paths import ROOT
 from validation.reproduce.work import record_of
 
@@ -24,7 +21,6 @@ PAPERS = {
     "gal2016": "a blog post after Gal 2016, and Gal and Ghahramani, arXiv:1506.02142",
     "molchanov2017": "Molchanov, Ashukha and Vetrov 2017, arXiv:1701.05369, as those use it",
 }
-_UNLIMITED = 1_000_000
 STATEMENTS = "validation/results/papers/papers.json"
 
 
@@ -46,8 +42,7 @@ class System(NamedTuple):
     without: str = ""
 
     def shown_by(self) -> list[str]:
-        records = {name: record_of(name) for name in self.run}
-        lines = [f"{path} ({name}): {_state(path)}" for name, path in records.items()]
+        lines = [f"{record_of(name)} ({name})" for name in self.run]
         lines += [f"{STATEMENTS} (papers): {name} {_verdict(name)}" for name in self.claims]
         return [*lines, *self.tests, *([f"missing: {self.without}"] if self.without else [])]
 
@@ -64,39 +59,18 @@ def put(names: Sequence[str] = ()) -> None:
     if not there:
         emit(f"No system in {FILE.name} names {', '.join(sorted(wanted))}.\n")
         return
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
     for paper, entries in itertools.groupby(there, lambda system: system.paper):
         emit(f"\n{PAPERS[paper]}\n\n")
         for each in entries:
             lines = [f"{each.where}: {each.what}"]
             lines += [f"    in {', '.join(each.library)}"] if each.library else []
             lines += [f"    {line}" for line in each.shown_by()]
-            emit("".join(f"{wrapped(line, width)}\n" for line in lines))
-    _count(there)
+            emit("".join(f"{line}\n" for line in lines))
 
 
 def _names(system: System) -> set[str]:
     about = system.paper.partition("_")[0]  # the slides are about a paper
     return {system.paper, about, *system.run, *(["papers"] if system.claims else [])}
-
-
-def _count(there: Sequence[System]) -> None:
-    records = {record_of(name) for system in there for name in system.run}
-    records |= {STATEMENTS for system in there if system.claims}
-    states = [_state(path) for path in records]
-    absent = sum(bool(system.without) for system in there)
-    emit(
-        f"\n{len(there)} systems and claims; {states.count('there')} of {len(states)} records are "
-        f"there; {absent} systems are not shown, or not in full, for the reason given. The names "
-        "in brackets are those that python -m validation.reproduce runs.\n"
-    )
-
-
-@cache
-def _state(path: str) -> str:
-    if not (ROOT / path).exists():
-        return "not there yet"
-    return "there" if record.is_sealed(ROOT / path) else "changed by hand"
 
 
 @cache

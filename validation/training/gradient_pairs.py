@@ -71,9 +71,8 @@ class Pairs:
 
     def _choose(self, estimator: str) -> None:
         self._model.train(estimator != "none")
-        for layer in self._model.modules():
-            if isinstance(layer, nn.VariationalLinear) and estimator != "none":
-                layer.estimator = estimator
+        for layer in networks.variational(self._model) if estimator != "none" else ():
+            layer.estimator = estimator
 
     def _rows(self, number: int) -> tuple[torch.Tensor, torch.Tensor]:
         around, place = divmod(number, self.in_a_pass)

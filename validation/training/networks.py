@@ -130,6 +130,11 @@ def _linear(
     return [linear]
 
 
+def variational(model: torch.nn.Module) -> list[Any]:
+    """Return the variational layers of a network, from the bottom."""
+    return [layer for layer in model.modules() if isinstance(layer, nn.VariationalLayer)]
+
+
 def weights(model: torch.nn.Module) -> list[torch.nn.Parameter]:
     found = (m.weight for m in model.modules() if isinstance(m, torch.nn.Linear))
     return [weight for weight in found if isinstance(weight, torch.nn.Parameter)]
@@ -154,5 +159,4 @@ def learned_alphas(model: torch.nn.Module) -> list[dict[str, float]]:
             "greatest_parameter": float(layer.get_parameter("log_alpha").detach().max()),
         }
 
-    layers = (layer for layer in model.modules() if isinstance(layer, nn.VariationalLinear))
-    return [summary(layer) for layer in layers]
+    return list(map(summary, variational(model)))

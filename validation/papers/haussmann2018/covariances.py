@@ -19,8 +19,7 @@ from torch.func import functional_call, jacrev
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns
-from validation.papers.haussmann2018.moments import CASES, pixels, sampled
-from validation.training.loop import seeded
+from validation.papers.haussmann2018.moments import CASES, network, pixels, sampled
 
 # Whether the variance with the covariances is exact.
 NETWORKS = {
@@ -58,11 +57,7 @@ def variance(model: Any, x: Tensor) -> Tensor:
 
 
 def one(name: str, seed: int, sizes: Record, x: Tensor) -> Record:
-    case, noise = CASES[name], seeded(seed, 1)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        made: Any = {"estimator": "per_example", "initial": case.log_sigma2, "generator": noise}
-        model: Any = case.make(x.shape[1], made).eval()
+    model = network(CASES[name], seed, x.shape[1])
     with torch.no_grad():
         without, with_them = nn.moments(model, x).variance[0], variance(model, x)[0]
     noisy = without > 0.0
@@ -70,7 +65,7 @@ def one(name: str, seed: int, sizes: Record, x: Tensor) -> Record:
     off = (with_them[noisy].double() - truth).abs() / error
     return {
         "case": name,
-        "title": case.title,
+        "title": CASES[name].title,
         "seed": seed,
         "exact": NETWORKS[name],
         "outputs": len(truth),

@@ -33,7 +33,7 @@ from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns, measured, number, yes
 from validation.papers.haussmann2018 import thresholds
 from validation.papers.haussmann2018.networks import Annealed, Method
-from validation.summary import grouped, named
+from validation.summary import averaged, grouped, named
 from validation.training.data import CLASSES
 from validation.training.loop import evaluate, flushed, seeded
 
@@ -128,7 +128,7 @@ def summarised(rows: list[Record]) -> Iterator[Record]:
         yield {
             "prior": prior,
             "title": PRIORS[prior].title,
-            **{k: v for name in kept for k, v in named(name, [r[name] for r in several]).items()},
+            **averaged(several, *kept),
             **named("pruned_percent", [row["pruned"]["pruned_percent"] for row in several]),
             **named("pruned_error", [row["pruned"]["error_percent"] for row in several]),
             "seconds": sum(row["seconds"] for row in several),

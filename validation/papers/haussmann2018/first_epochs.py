@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import torch
 
-from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import Cell, columns, measured
 from validation.papers.haussmann2018 import learning_curves
 from validation.papers.haussmann2018.networks import METHODS, bound
 from validation.summary import grouped, mean_and_error, named
 from validation.training.loop import flushed, seeded
+from validation.training.networks import variational
 
 
 @flushed()
@@ -38,9 +38,8 @@ def log_likelihoods(
     """Return the expected log-likelihood per image, by samples and by VBP's bound."""
     x, y = (torch.from_numpy(each[: sizes["images"]]) for each in dataset.train)
     noise = seeded(seed, 2)
-    for layer in model.modules():
-        if isinstance(layer, nn.VariationalLayer):
-            layer.generator = noise
+    for layer in variational(model):
+        layer.generator = noise
     model.train()
 
     def of(method: str) -> float:

@@ -31,6 +31,7 @@ from validation.papers.haussmann2018.networks import METHODS, Annealed, network
 from validation.summary import grouped, mean_and_error, named
 from validation.training.data import Split
 from validation.training.loop import evaluate, flushed, seeded
+from validation.training.networks import variational
 
 THRESHOLD = 3.0  # on log alpha, after Molchanov et al. 2017; section 4
 CURVE = ("epoch", "test_error", "pruned_percent", "log_likelihood", "neg_kl")
@@ -98,9 +99,8 @@ def _look(run: Annealed, test: Split) -> None:
 def _variance(model: torch.nn.Module, test: Split, sizes: Record, seed: int) -> dict[str, float]:
     x, noise = torch.from_numpy(test.x[: sizes["images"]]), seeded(seed, 2)
     model.eval()
-    for layer in model.modules():
-        if isinstance(layer, nn.VariationalLayer):
-            layer.estimator, layer.generator = "per_batch", noise
+    for layer in variational(model):
+        layer.estimator, layer.generator = "per_batch", noise
     with nn.sampling(model):
         each = torch.stack([model(x) for _ in range(sizes["samples"])]).double()
     found = nn.moments(model, x)

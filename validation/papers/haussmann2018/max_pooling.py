@@ -17,7 +17,7 @@ from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns, measured
 from validation.papers.haussmann2018.networks import METHODS, Annealed
-from validation.summary import grouped, named
+from validation.summary import averaged, grouped
 from validation.training.data import CLASSES
 from validation.training.loop import evaluate, flushed, seeded
 
@@ -82,11 +82,10 @@ def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -
 
 def summarised(rows: list[Record]) -> Iterator[Record]:
     for method, several in grouped(rows, "method").items():
-        names = ("test_error", "test_log_likelihood", "log_likelihood")
         yield {
             "method": method,
             "title": METHODS[method].title,
-            **{k: v for name in names for k, v in named(name, [r[name] for r in several]).items()},
+            **averaged(several, "test_error", "test_log_likelihood", "log_likelihood"),
             "seconds": sum(row["seconds"] for row in several),
         }
 

@@ -179,12 +179,17 @@ def sampled(model: torch.nn.Module, x: Tensor, samples: int) -> tuple[Tensor, ..
     return mean, variance.sqrt() / root, variance, squares.std(0) / root
 
 
-def one(name: str, seed: int, sizes: Record, x: Tensor) -> Record:
-    case, noise = CASES[name], seeded(seed, 1)
+def network(case: Case, seed: int, inputs: int) -> Any:
+    noise = seeded(seed, 1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         made = {"estimator": "per_example", "initial": case.log_sigma2, "generator": noise}
-        model = case.make(x.shape[1], made).eval()
+        return case.make(inputs, made).eval()
+
+
+def one(name: str, seed: int, sizes: Record, x: Tensor) -> Record:
+    case = CASES[name]
+    model = network(case, seed, x.shape[1])
     with torch.no_grad():
         found = nn.moments(model, x)
     ours, spread = found.mean[0].double(), found.variance[0].double()

@@ -15,7 +15,7 @@ import torch
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns, measured, number
 from validation.papers.haussmann2018 import dense
-from validation.summary import grouped, interval, named
+from validation.summary import averaged, grouped, interval, named
 from validation.training.loop import Objective, flushed
 
 
@@ -46,9 +46,7 @@ def summarised(rows: list[Record]) -> Iterator[Record]:
         mean, half = interval([b - a for a, b in zip(first, errors, strict=True)])
         yield {
             "of_likelihood": samples,
-            **named("test_error", errors),
-            **named("averaged_error", [row["averaged_error"] for row in several]),
-            **named("log_likelihood", [row["log_likelihood"] for row in several]),
+            **averaged(several, "test_error", "averaged_error", "log_likelihood"),
             **named("pruned_percent", [row["pruned"]["pruned_percent"] for row in several]),
             "difference": mean,
             "half_width": half,

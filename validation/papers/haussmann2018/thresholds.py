@@ -8,17 +8,14 @@ from logunif_kl.torch import nn
 from validation.output import Record
 from validation.training.data import Split
 from validation.training.loop import evaluate
+from validation.training.networks import variational
 
 LOWEST, HIGHEST, BINS = -12.0, 12.0, 96
 THRESHOLDS = [-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0]
 
 
 def log_alphas(model: torch.nn.Module) -> torch.Tensor:
-    found = [
-        layer.log_alpha_of_weights().detach().flatten()
-        for layer in model.modules()
-        if isinstance(layer, nn.VariationalLayer)
-    ]
+    found = [layer.log_alpha_of_weights().detach().flatten() for layer in variational(model)]
     return torch.cat(found).double()
 
 

@@ -22,6 +22,7 @@ from validation.output import track
 from validation.papers.molchanov2017 import comparison, models
 from validation.summary import grouped, mean_and_error, means
 from validation.training.loop import flushed, seeded
+from validation.training.networks import variational
 from validation.training.parts import determining
 
 POSTERIORS = ("multiplicative", "additive")
@@ -68,7 +69,7 @@ class Moments:
 
 
 def gradients(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, samples: int) -> Record:
-    layers = [layer for layer in model.modules() if isinstance(layer, nn.VariationalLayer)]
+    layers = variational(model)
     moments, losses = [Moments() for _ in layers], []
     for _ in range(samples):
         loss = torch.nn.functional.cross_entropy(model(x), y)

@@ -11,6 +11,7 @@ from logunif_kl.fitting import Fit
 from logunif_kl.torch import nn
 from validation.experiment import Dataset
 from validation.paths import RESULTS
+from validation.training.networks import variational
 
 INITIAL = -10.0  # log sigma^2 of every weight in all cases
 THRESHOLD = 3.0  # on log alpha; section 5
@@ -137,9 +138,8 @@ def centred(dataset: Dataset) -> Dataset:
 @torch.no_grad()
 def fill(model: torch.nn.Module, parameter: str, constant: float, factor: float) -> None:
     """Set a parameter of all layers to a constant plus a multiple of log |weight|."""
-    for layer in model.modules():
-        if isinstance(layer, nn.VariationalLayer):
-            layer.get_parameter(parameter).copy_(constant + factor * layer.weight.abs().log())
+    for layer in variational(model):
+        layer.get_parameter(parameter).copy_(constant + factor * layer.weight.abs().log())
 
 
 @torch.no_grad()
