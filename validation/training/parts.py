@@ -19,13 +19,13 @@ class Incomplete(Exception):
 class Parts:
     """The results of an experiment's parts, as JSON files in a folder.
 
-    A file holds the settings of its part; files of other settings raise an error. Without a folder,
-    nothing is kept. ``seconds`` is the total time of all parts, whenever they were computed. A part
-    that resumed a checkpoint reports the time before it in ``"seconds"``. ``part`` is ``I/N`` for a
-    process that shares the work of `rows` with others.
+    A file holds the settings of its part; files of other settings raise an error. ``seconds`` is
+    the total time of all parts, whenever they were computed. A part that resumed a checkpoint
+    reports the time before it in ``"seconds"``. ``part`` is ``I/N`` for a process that shares the
+    work of `rows` with others.
     """
 
-    def __init__(self, folder: Path | None, about: Record, *, part: str | None = None) -> None:
+    def __init__(self, folder: Path, about: Record, *, part: str | None = None) -> None:
         self._folder, self._about = folder, about
         self._number, self._of = _chosen(part)
         self.seconds = 0.0
@@ -77,17 +77,14 @@ class Parts:
 
     def kept(self, name: str, **settings: Any) -> tuple[Any, float] | None:
         """Return the stored result of a part and its time, or None."""
-        if self._folder is None:
-            return None
         return checkpoint.load_json(self._folder / f"{name}.json", {**self._about, **settings})
 
     def keep(self, name: str, found: Any, seconds: float = 0.0, **settings: Any) -> None:
-        if self._folder is not None:
-            about = {**self._about, **settings}
-            checkpoint.save_json(self._folder / f"{name}.json", about, found, seconds)
+        about = {**self._about, **settings}
+        checkpoint.save_json(self._folder / f"{name}.json", about, found, seconds)
 
-    def file(self, name: str) -> Path | None:
-        return None if self._folder is None else self._folder / name
+    def file(self, name: str) -> Path:
+        return self._folder / name
 
 
 def determining(settings: Record, *without: str) -> Record:

@@ -57,8 +57,7 @@ class Stages:
         return Pairs(*self.after(epochs), examples, settings.batch_size, settings.seed)
 
     def after(self, epochs: int) -> tuple[torch.nn.Module, torch.Generator]:
-        path = self._file(epochs)
-        kept = None if path is None else checkpoint.load(path, self.about)
+        kept = checkpoint.load(self._file(epochs), self.about)
         noise = torch.Generator()
         model = self._network(seed=self._run.settings.seed, generator=noise)
         model.load_state_dict(self._train(epochs) if kept is None else kept)
@@ -84,11 +83,10 @@ class Stages:
         for _ in track(steps, f"{self.name} to {epochs} epochs", epochs - run.epoch):
             pass
         held = copy.deepcopy(run.model.state_dict())
-        if path is not None:
-            checkpoint.save(path, self.about, held)
+        checkpoint.save(path, self.about, held)
         return held
 
-    def _file(self, epochs: int) -> Path | None:
+    def _file(self, epochs: int) -> Path:
         return self._parts.file(f"{self.name}-epoch{epochs}.pt")
 
 
