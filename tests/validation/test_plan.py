@@ -89,7 +89,7 @@ def measured(tmp_path, monkeypatch):
     about = {"command": "c", "date": "d"}
     driver.save([row("kl_gap", 0.7501)], report, HERE | about)
 
-    def measured(*rows, conditions=ELSEWHERE, out=tmp_path, more=()):
+    def measured(*rows, conditions=ELSEWHERE, out=tmp_path):
         monkeypatch.setattr(driver, "conditions", lambda *args: conditions | about)
         todo = []
 
@@ -99,7 +99,7 @@ def measured(tmp_path, monkeypatch):
 
         monkeypatch.setattr(driver, "measure", measure)
         before = report.read_bytes()
-        status = commands.main([*ARGUMENTS, "--out", str(out), *more])
+        status = commands.main([*ARGUMENTS, "--out", str(out)])
         return status, todo, report.read_bytes() == before
 
     return measured
@@ -130,8 +130,8 @@ class TestElsewhere:
 
     @pytest.mark.parametrize("folder", ["new", "."])
     def test_here_it_goes_into_the_report_or_a_named_folder(self, measured, tmp_path, folder):
-        given = {"conditions": HERE, "out": tmp_path / folder, "more": ["--again"]}
-        status, _, unchanged = measured(row("kl_gap", 0.9), **given)
+        given = {"conditions": HERE, "out": tmp_path / folder}
+        status, _, unchanged = measured(row("kl_gap", 0.9), row("neg_kl", 0.9), **given)
         assert (status, unchanged) == (0 if folder == "." else 1, folder == "new")
         assert (tmp_path / folder / "search.json").exists()
         assert not list(tmp_path.glob("search.*.json"))
@@ -163,7 +163,7 @@ def test_an_extension_older_than_its_sources_is_refused(monkeypatch, tmp_path):
 
 
 def test_what_is_there_is_not_measured_again(monkeypatch, tmp_path):
-    """But for rows that other code gave; `--again` measures all."""
+    """But for rows that other code gave."""
     about = HERE | {"command": "c", "date": "d"}
     monkeypatch.setattr(driver, "RESULTS", tmp_path)
     monkeypatch.setattr(driver, "kernels", lambda: ("jax",))
@@ -182,5 +182,5 @@ def test_what_is_there_is_not_measured_again(monkeypatch, tmp_path):
     arguments = ["measure", "jax", "--out", str(tmp_path)]
     assert commands.main(arguments) == 0
     other[driver.key(rows[0])] = "other bits"
-    assert (commands.main(arguments), commands.main([*arguments, "--again"])) == (0, 0)
-    assert counted == [0, 1, len(rows)]
+    assert commands.main(arguments) == 0
+    assert counted == [0, 1]

@@ -44,7 +44,6 @@ def _parser() -> argparse.ArgumentParser:
         "so that an interrupted run can be continued.",
     )
     measure.add_argument("report", choices=list(plan.PARTS))
-    measure.add_argument("--again", action="store_true", help="leave nothing out")
     kernels = sorted({kernel for report in plan.PARTS for kernel in plan.kernels(report)})
     measure.add_argument("--kernels", nargs="+", choices=kernels, default=kernels)
     measure.add_argument("--functions", nargs="+", choices=list(ALL))
@@ -54,8 +53,6 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         help="samples before climbing; a tenth of them in float64 on a framework",
     )
-    measure.add_argument("--rounds", type=int, help="rounds of climbing")
-    measure.add_argument("--seed", type=int, default=plan.SEED)
     measure.add_argument("--jobs", type=int, default=cpus_usable(), help="processes")
     measure.add_argument(
         "--out",
@@ -78,8 +75,6 @@ def _jobs(options: argparse.Namespace) -> list[Record]:
         functions=options.functions,
         dtypes=options.dtypes,
         count=options.count,
-        rounds=options.rounds,
-        seed=options.seed,
     )
     if missing and not jobs:
         elsewhere = "; python -m validation.tools.emulated --measure does it"
@@ -131,10 +126,10 @@ def _run(options: argparse.Namespace) -> int:
 def _measure(jobs: list[Record], options: argparse.Namespace) -> int:
     """Do the jobs and write the rows; compare rows of other machines with the committed reports."""
     # Read the conditions first, because a result without them could not be written.
-    about = driver.conditions(options.report, options.seed)
+    about = driver.conditions(options.report, plan.SEED)
     path = place(options.out / plan.file(options.report), about)
     before = driver.read(path)
-    if not options.again and before["rows"]:
+    if before["rows"]:
         other = bits.differences(before)
         rows = [row for row in before["rows"] if driver.key(row) not in other]
         jobs = [job for job in jobs if not driver.is_done(job, rows)]

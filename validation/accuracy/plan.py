@@ -128,16 +128,13 @@ def jobs(
     functions: Sequence[str] | None = None,
     dtypes: Sequence[str] | None = None,
     count: int | None = None,
-    rounds: int | None = None,
-    seed: int = SEED,
 ) -> list[Record]:
     made = []
     for part in PARTS[report]:
-        given = zip((count, rounds, None), part.samples, strict=True)
-        samples = [usual if value is None else value for value, usual in given]
+        samples = part.samples if count is None else (count, *part.samples[1:])
         made += [
             {"method": part.method, "function": name, "dtype": dtype, "kernel": kernel}
-            | (_search(name, dtype, kernel, samples, seed) if part.method == "search" else {})
+            | (_search(name, dtype, kernel, samples) if part.method == "search" else {})
             | ({"jobs": processes} if part.method == "exhaustive" else {})
             for kernel in part.kernels
             for name in part.functions
@@ -150,7 +147,7 @@ def jobs(
     return sorted(made, key=lambda job: order[job["kernel"]])
 
 
-def _search(name: str, dtype: str, kernel: str, samples: Sequence[int], seed: int) -> Record:
+def _search(name: str, dtype: str, kernel: str, samples: Samples) -> Record:
     known = [
         entry["inputs"]
         for entry in driver.worst_inputs()
@@ -159,4 +156,4 @@ def _search(name: str, dtype: str, kernel: str, samples: Sequence[int], seed: in
     count, rounds, climbers = samples
     if kernel in FRAMEWORKS and dtype == "float64" and name in FUNCTIONS:
         count //= 10
-    return {"count": count, "rounds": rounds, "climbers": climbers, "seed": seed, "known": known}
+    return {"count": count, "rounds": rounds, "climbers": climbers, "seed": SEED, "known": known}
