@@ -53,20 +53,6 @@ class TestPlan:
 
 HERE = {"machine": {"cpu": "A (R) 1", "architecture": "x"}, "versions": {"numpy": "1"}}
 ELSEWHERE = {**HERE, "machine": {"cpu": "B", "architecture": "x"}}
-OTHER_NUMPY = {**HERE, "versions": {"numpy": "2"}}
-
-
-def test_the_place_is_beside_the_report_where_the_conditions_are_others(tmp_path):
-    report = tmp_path / "search.json"
-    assert commands.place(report, HERE) == report
-    report.write_text(json.dumps(HERE))
-    assert commands.place(report, HERE) == report
-    paths = [commands.place(report, about) for about in (ELSEWHERE, OTHER_NUMPY)]
-    assert [path.name[:-11] for path in paths] == ["search.b-x-", "search.a-r-1-x-"]
-    assert paths[0] == commands.place(report, ELSEWHERE)
-    assert commands.is_committed(driver.RESULTS / "search.json")
-    assert not commands.is_committed(driver.RESULTS / "search.b-x-012345.json")
-    assert not commands.is_committed(report)
 
 
 ARGUMENTS = ["measure", "search", "--kernels", "python", "--functions", "kl_gap", "neg_kl"]
@@ -81,7 +67,7 @@ def row(function, ulp):
 
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
-    """A committed report of HERE, and what is done when other errors come out elsewhere."""
+    """A committed report of HERE, and what is done when it is measured again."""
     report = tmp_path / "search.json"
     monkeypatch.setattr(driver, "RESULTS", tmp_path)
     monkeypatch.setattr(driver, "WORST_INPUTS", tmp_path / "worst" / "inputs.json")
@@ -89,7 +75,7 @@ def measured(tmp_path, monkeypatch):
     about = {"command": "c", "date": "d"}
     driver.save([row("kl_gap", 0.7501)], report, HERE | about)
 
-    def measured(*rows, conditions=ELSEWHERE, out=tmp_path):
+    def measured(*rows, conditions=HERE, out=tmp_path):
         monkeypatch.setattr(driver, "conditions", lambda *args: conditions | about)
         todo = []
 
@@ -105,37 +91,18 @@ def measured(tmp_path, monkeypatch):
     return measured
 
 
-class TestElsewhere:
-    def test_not_worse(self, measured, tmp_path, capsys):
-        status, todo, unchanged = measured(row("kl_gap", 0.7504), row("neg_kl", 3.0))
-        assert (status, todo) == (0, ["kl_gap", "neg_kl"])
-        assert unchanged
-        [path] = tmp_path.glob("search.b-x-*.json")
-        assert [r["ulp"] for r in json.loads(path.read_text())["rows"]] == [0.7504, 3.0]
-        assert not driver.WORST_INPUTS.exists()
-        out, err = capsys.readouterr()
-        assert [" ".join(line.split()) for line in out.splitlines()] == [
-            "kl_gap float64 python committed 0.7501, here 0.7504 ulp: not worse",
-            "neg_kl float64 python committed: nothing; here 3.0000 ulp",
-        ]
-        assert "measured with cpu A (R) 1, not B" in " ".join(err.split())
+def test_rows_of_other_conditions_are_refused(measured, capsys):
+    assert measured(row("neg_kl", 3.0), conditions=ELSEWHERE) == (1, [], True)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "search.json was measured with cpu A (R) 1, not B: measure where that is" in said
 
-    def test_worse(self, measured, capsys):
-        """What was measured before is compared, too."""
-        status, _, unchanged = measured(row("kl_gap", 0.7511))
-        assert (status, unchanged) == (1, True)
-        status, todo, _ = measured(row("neg_kl", 0.5))
-        assert (status, todo) == (1, ["neg_kl"])
-        assert "here 0.7511 ulp: WORSE" in capsys.readouterr().out
 
-    @pytest.mark.parametrize("folder", ["new", "."])
-    def test_here_it_goes_into_the_report_or_a_named_folder(self, measured, tmp_path, folder):
-        given = {"conditions": HERE, "out": tmp_path / folder}
-        status, _, unchanged = measured(row("kl_gap", 0.9), row("neg_kl", 0.9), **given)
-        assert (status, unchanged) == (0 if folder == "." else 1, folder == "new")
-        assert (tmp_path / folder / "search.json").exists()
-        assert not list(tmp_path.glob("search.*.json"))
-        assert driver.WORST_INPUTS.exists() == (folder == ".")
+@pytest.mark.parametrize("folder", ["new", "."])
+def test_rows_go_into_the_report_or_a_named_folder(measured, tmp_path, folder):
+    status, _, unchanged = measured(row("neg_kl", 0.9), out=tmp_path / folder)
+    assert (status, unchanged) == (0, folder == "new")
+    assert (tmp_path / folder / "search.json").exists()
+    assert driver.WORST_INPUTS.exists() == (folder == ".")
 
 
 def test_a_report_of_which_nothing_can_be_measured_is_refused(monkeypatch, capsys):

@@ -1,17 +1,13 @@
 """The commands ``python -m validation.accuracy measure | check | claims``.
 
-A report holds rows of one machine and of one set of versions. Measurements elsewhere go to a
-separate file, ``REPORT.MACHINE.json``, and are compared with the committed rows. Such files are not
-committed, and make no claims.
+A report holds rows of one machine and of one set of versions. Elsewhere, ``measure`` needs another
+folder for its report: ``--out``.
 """
 
 import argparse
-import hashlib
-import json
 import math
-import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -21,7 +17,6 @@ from validation.output import Record, cpus_usable
 
 from . import bits, driver, plan
 from .bits import complaints
-from .claims import rounded_up
 from .functions import ALL, EMULATED, FUNCTIONS
 
 __all__ = ["complaints", "main"]  # `validation.record` uses the first
@@ -124,11 +119,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _measure(jobs: list[Record], options: argparse.Namespace) -> int:
-    """Do the jobs and write the rows; compare rows of other machines with the committed reports."""
     # Read the conditions first, because a result without them could not be written.
     about = driver.conditions(options.report, plan.SEED)
-    path = place(options.out / plan.file(options.report), about)
+    path = options.out / plan.file(options.report)
     before = driver.read(path)
+    driver.require_same(path, before, about)
     if before["rows"]:
         other = bits.differences(before)
         rows = [row for row in before["rows"] if driver.key(row) not in other]
@@ -139,55 +134,9 @@ def _measure(jobs: list[Record], options: argparse.Namespace) -> int:
         for row in found:
             # Write each row at once, so that an interrupted run loses nothing.
             driver.save([row], path, about)
-            if is_committed(path):
+            if options.out.resolve() == driver.RESULTS.resolve():
                 driver.remember([row])
-    return 0 if is_committed(path) else _compare(path)
-
-
-def _slug(about: Record) -> str:
-    machine = " ".join(str(about["machine"].get(k, "")) for k in ("cpu", "architecture"))
-    words = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
-    conditions = json.dumps([about["machine"], about["versions"]], sort_keys=True)
-    return f"{words}-{hashlib.sha256(conditions.encode()).hexdigest()[:6]}"
-
-
-def place(report: Path, about: Record) -> Path:
-    """Return the file for new rows: the report, or one next to it for other conditions."""
-    if not report.exists() or not driver.differences(driver.read(report), about):
-        return report
-    return report.with_name(f"{report.stem}.{_slug(about)}.json")
-
-
-def is_committed(path: Path) -> bool:
-    return path.resolve().parent == driver.RESULTS.resolve() and "." not in path.stem
-
-
-def compared(rows: Iterable[Record], committed: Sequence[Record]) -> Iterator[tuple[str, bool]]:
-    """Compare each error with the committed one; it is worse if it exceeds the claim."""
-    known = {driver.key(row): row["ulp"] for row in committed}
-    for row in rows:
-        what = f"{row['function']:<26} {row['dtype']:<9} {row['kernel']:<9}"
-        before = known.get(driver.key(row))
-        if before is None:
-            yield f"{what} committed: nothing; here {row['ulp']:.4f} ulp", False
-            continue
-        worse = not row["ulp"] <= rounded_up(before)
-        verdict = "WORSE" if worse else "not worse"
-        yield f"{what} committed {before:.4f}, here {row['ulp']:.4f} ulp: {verdict}", worse
-
-
-def _compare(path: Path) -> int:
-    """Compare another file with the committed report; return 1 if one of its errors is larger."""
-    report = driver.RESULTS / f"{path.name.partition('.')[0]}.json"
-    here, before = driver.read(path), driver.read(report)
-    changed = driver.differences(before, here) if before["rows"] and here["rows"] else []
-    with_what = f", which was measured with {'; '.join(changed)}" if changed else ""
-    CONSOLE.print(f"{path}, compared with the committed {report.name}{with_what}:")
-    worse = False
-    for line, is_worse in compared(here["rows"], before["rows"]):
-        print(line)
-        worse |= is_worse
-    return int(worse)
+    return 0
 
 
 if __name__ == "__main__":

@@ -170,14 +170,19 @@ def read(path: Path) -> Record:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else found
 
 
+def require_same(path: Path, report: Record, about: Record) -> None:
+    """Raise if a report has rows of other conditions."""
+    if report["rows"] and (changed := differences(report, about)):
+        raise RuntimeError(
+            f"{path.name} was measured with {'; '.join(changed)}: measure where that is, name "
+            "another folder with --out, or remove the file and measure all of it again"
+        )
+
+
 def save(rows: Iterable[Record], path: Path, about: Record) -> None:
     """Replace the rows of the same functions; raise for rows of other conditions."""
     old = read(path)
-    if old["rows"] and (changed := differences(old, about)):
-        raise RuntimeError(
-            f"{path.name} was measured with {'; '.join(changed)}: measure where that is, "
-            "or remove the file and measure all of it again"
-        )
+    require_same(path, old, about)
     known = {key(row): row for row in old["rows"]}
     known |= {key(row): row | {"date": about["date"]} for row in rows}
     path.parent.mkdir(parents=True, exist_ok=True)
