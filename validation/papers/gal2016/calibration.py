@@ -17,7 +17,6 @@ from validation.experiment import Dataset, Parts, Record, subplots
 from validation.markdown import columns, measured
 from validation.papers.gal2016 import digit_networks as digits
 from validation.papers.gal2016 import images
-from validation.training.data import Split
 
 BINS = 15
 ANGLES = (0, 30, 60)
@@ -62,10 +61,10 @@ def judged(p: torch.Tensor, y: torch.Tensor, score: torch.Tensor) -> Record:
     }
 
 
-def with_and_without(trained: digits.Trained, test: Split) -> Record:
+def with_and_without(trained: digits.Trained, settings: Record, dataset: Dataset) -> Record:
     found: digits.Rows = []
     for angle in ANGLES:
-        x, y = images.rotated(test.x, angle), torch.from_numpy(test.y)
+        x, y = images.rotated(dataset.test.x, angle), torch.from_numpy(dataset.test.y)
         p, entropy = trained.without_noise(x)
         sampled = trained.with_noise(x)
         found.append({"angle": angle, "without_noise": judged(p, y, entropy), "with_noise": None})
@@ -141,10 +140,7 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    def judge(trained: digits.Trained) -> Record:
-        return with_and_without(trained, dataset.test)
-
-    rows = digits.of_each("calibration", judge, settings, dataset, parts)
+    rows = digits.of_each("calibration", with_and_without, settings, dataset, parts)
     return {"bins": BINS, "summary": list(summarised(rows)), "rows": rows}
 
 

@@ -90,7 +90,7 @@ def scores(sampled: nn.Prediction | None, entropy: torch.Tensor) -> dict[str, to
 
 def of_each(
     name: str,
-    measure: Callable[[Trained], Record],
+    measure: Callable[..., Record],
     settings: Record,
     dataset: Dataset,
     parts: Parts,
@@ -103,7 +103,7 @@ def of_each(
             "seed": seed,
             "test_error": trained.test_error,
             "training_seconds": trained.training_seconds,
-            **measure(trained),
+            **measure(trained, settings, dataset),
         }
 
     cells = {f"{name}-{method}": method for method in METHODS}

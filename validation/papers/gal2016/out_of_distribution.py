@@ -126,7 +126,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     sets = others(settings, dataset)
     test = dataset.test.x[: settings["images"]]
 
-    def compare(trained: digits.Trained) -> Record:
+    def compare(trained: digits.Trained, *_: Any) -> Record:
         return compared(trained, test, sets)
 
     rows = digits.of_each("out_of_distribution", compare, settings, dataset, parts)

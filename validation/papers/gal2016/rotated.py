@@ -22,8 +22,9 @@ ANGLES = (0, 15, 30, 45, 60, 90, 135, 180)
 ANGLES_OF_ONE = tuple(range(0, 181, 15))
 
 
-def by_angle(trained: digits.Trained, dataset: Dataset, count: int) -> Record:
+def by_angle(trained: digits.Trained, settings: Record, dataset: Dataset) -> Record:
     """Measure errors and scores at each angle, and the predictions for one digit."""
+    count = settings["images"]
     x, y = dataset.test.x[:count], torch.from_numpy(dataset.test.y[:count])
     upright: dict[str, torch.Tensor] = {}
 
@@ -133,10 +134,7 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    def turn(trained: digits.Trained) -> Record:
-        return by_angle(trained, dataset, settings["images"])
-
-    rows = digits.of_each("rotated", turn, settings, dataset, parts)
+    rows = digits.of_each("rotated", by_angle, settings, dataset, parts)
     return {"summary": list(summarised(rows)), "rows": rows}
 
 

@@ -19,7 +19,7 @@ from torch.func import functional_call, jacrev
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns
-from validation.papers.haussmann2018.moments import CASES, network, pixels, sampled
+from validation.papers.haussmann2018.moments import CASES, network, pixels, sampled, spread
 
 # Whether the variance with the covariances is exact.
 NETWORKS = {
@@ -69,17 +69,9 @@ def one(name: str, seed: int, sizes: Record, x: Tensor) -> Record:
         "seed": seed,
         "exact": NETWORKS[name],
         "outputs": len(truth),
-        "without": _range(without[noisy].double() / truth),
-        "with": _range(with_them[noisy].double() / truth),
+        "without": spread(without[noisy].double() / truth),
+        "with": spread(with_them[noisy].double() / truth),
         "off_in_errors": float(off.max()),
-    }
-
-
-def _range(ratio: Tensor) -> Record:
-    return {
-        "least": float(ratio.min()),
-        "median": float(ratio.median()),
-        "greatest": float(ratio.max()),
     }
 
 

@@ -187,20 +187,27 @@ def network(case: Case, seed: int, inputs: int) -> Any:
         return case.make(inputs, made).eval()
 
 
+def spread(ratios: Tensor) -> Record:
+    return {
+        "least": float(ratios.min()),
+        "median": float(ratios.median()),
+        "greatest": float(ratios.max()),
+    }
+
+
 def one(name: str, seed: int, sizes: Record, x: Tensor) -> Record:
     case = CASES[name]
     model = network(case, seed, x.shape[1])
     with torch.no_grad():
         found = nn.moments(model, x)
-    ours, spread = found.mean[0].double(), found.variance[0].double()
+    means, variances = found.mean[0].double(), found.variance[0].double()
     # Where a convolution sees only zeros, its output is the bias and certain.
-    noisy = spread > 0.0
+    noisy = variances > 0.0
     mean, mean_error, variance, variance_error = (
         values[noisy] for values in sampled(model, x, sizes["samples"])
     )
-    ours, spread = ours[noisy], spread[noisy]
-    bias = (ours - mean) / variance.sqrt()
-    ratio = spread / variance
+    means, variances = means[noisy], variances[noisy]
+    bias = (means - mean) / variance.sqrt()
     return {
         "case": name,
         "title": case.title,
@@ -210,14 +217,10 @@ def one(name: str, seed: int, sizes: Record, x: Tensor) -> Record:
         "exact": case.exact,
         "outputs": len(mean),
         "mean_off_in_deviations": {"least": float(bias.min()), "greatest": float(bias.max())},
-        "variance_ratio": {
-            "least": float(ratio.min()),
-            "median": float(ratio.median()),
-            "greatest": float(ratio.max()),
-        },
+        "variance_ratio": spread(variances / variance),
         "ratio_standard_error": float((variance_error / variance).max()),
-        "mean_off_in_errors": float(((ours - mean).abs() / mean_error).max()),
-        "variance_off_in_errors": float(((spread - variance).abs() / variance_error).max()),
+        "mean_off_in_errors": float(((means - mean).abs() / mean_error).max()),
+        "variance_off_in_errors": float(((variances - variance).abs() / variance_error).max()),
     }
 
 
