@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,9 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @contextlib.contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
     """Treat SIGTERM as an interrupt, so that no command outlives this one."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
