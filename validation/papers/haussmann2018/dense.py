@@ -35,7 +35,7 @@ from validation.papers.haussmann2018 import thresholds
 from validation.papers.haussmann2018.networks import Annealed, Method
 from validation.summary import averaged, grouped, named
 from validation.training.data import CLASSES
-from validation.training.loop import evaluate, flushed, seeded
+from validation.training.loop import Settings, evaluate, flushed, seeded
 
 EULER = float(np.euler_gamma)
 THRESHOLD = 3.0  # on log alpha
@@ -87,8 +87,11 @@ def run_of(
     penalty = prior.make(seeded(seed, 2))
     return Annealed(
         Method(prior.title, "tilted" if prior.vbp else None, warm_up=sizes["warm_up"]),
+        sizes["epochs"],
         network(widths(dataset.pixels, sizes["units"]), seed, noise, penalty),
-        *(noise, seed, sizes, dataset),
+        noise,
+        dataset.train,
+        Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"]),
         about={"prior": name, "samples": samples},
         file=parts.file(f"{name}-{samples}-seed{seed}.pt"),
     )

@@ -30,7 +30,7 @@ from validation.papers.haussmann2018 import thresholds
 from validation.papers.haussmann2018.networks import METHODS, Annealed, network
 from validation.summary import grouped, mean_and_error, named
 from validation.training.data import Split
-from validation.training.loop import evaluate, flushed, seeded
+from validation.training.loop import Settings, evaluate, flushed, seeded
 from validation.training.networks import variational
 
 THRESHOLD = 3.0  # on log alpha, after Molchanov et al. 2017; section 4
@@ -45,8 +45,11 @@ def trained(
     noise = seeded(seed, 1)
     run = Annealed(
         METHODS[method],
+        sizes["epochs"],
         network(dataset.pixels, seed, noise),
-        *(noise, seed, sizes, dataset),
+        noise,
+        dataset.train,
+        Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"]),
         about={"method": method},
         file=parts.file(f"{method}-seed{seed}.pt"),
     )

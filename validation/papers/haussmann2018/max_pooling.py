@@ -19,7 +19,7 @@ from validation.markdown import columns, measured
 from validation.papers.haussmann2018.networks import METHODS, Annealed
 from validation.summary import averaged, grouped
 from validation.training.data import CLASSES
-from validation.training.loop import evaluate, flushed, seeded
+from validation.training.loop import Settings, evaluate, flushed, seeded
 
 
 class Noisy(torch.nn.Module):
@@ -61,7 +61,11 @@ def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -
     model = network(dataset.pixels, seed, noise)
     run = Annealed(
         METHODS[name]._replace(warm_up=sizes["warm_up"]),
-        *(model, noise, seed, sizes, dataset),
+        sizes["epochs"],
+        model,
+        noise,
+        dataset.train,
+        Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"]),
         about={"input_deviation": sizes["input_deviation"]},
         file=parts.file(f"{name}-seed{seed}.pt"),
     )

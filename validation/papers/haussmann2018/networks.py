@@ -11,8 +11,7 @@ import torch
 
 from logunif_kl.torch import nn
 from validation.output import Record
-from validation.training.data import CLASSES, Dataset
-from validation.training.loop import Settings
+from validation.training.data import CLASSES
 from validation.training.scheduled import Schedule, ScheduledRun
 
 # From the published code, github.com/manuelhaussmann/vbp: a strided LeNet-5 for MNIST, and C of the
@@ -85,29 +84,13 @@ def bound(model: torch.nn.Module, examples: int, method: Method) -> nn.ELBO:
 
 
 class Annealed(ScheduledRun):
-    """A training run whose learning rate falls linearly to zero over ``sizes["epochs"]``."""
+    """A training run whose learning rate falls linearly to zero over a number of epochs."""
 
     def __init__(
-        self,
-        method: Method,
-        model: torch.nn.Module,
-        noise: torch.Generator,
-        seed: int,
-        sizes: Record,
-        dataset: Dataset,
-        *,
-        about: Record,
-        **options: Any,
+        self, method: Method, epochs: int, *given: Any, about: Record, **options: Any
     ) -> None:
         # A warm-up that ends at epoch 0 is the same as no warm-up.
         warm_up = (0.0, float(method.warm_up)) if method.warm_up else (-1.0, 0.0)
-        settings = Settings(
-            sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"]
-        )
-        super().__init__(
-            *(model, noise, dataset.train, settings),
-            schedule=Schedule(sizes["epochs"], warm_up),
-            about={**about, **method._asdict()},
-            **options,
-        )
+        schedule, about = Schedule(epochs, warm_up), {**about, **method._asdict()}
+        super().__init__(*given, schedule=schedule, about=about, **options)
         self._objective.elbo = bound(self.model, len(self._examples), method)
