@@ -64,7 +64,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("error", "options", "message"), REFUSED, ids=lambda v: str(v)[:40])
+@pytest.mark.parametrize(("error", "options", "message"), REFUSED)
 def test_refused(error, options, message):
     with pytest.raises(error, match=message):
         additive_constant(**options)

@@ -69,7 +69,7 @@ def test_a_person_reads_it_in_one_go_and_links_lead_to_files(tree):
 def test_one_file_pins_the_frameworks(tree):
     pinned = (tree / "validation" / "frameworks.txt").read_text(encoding="utf-8")
     assert len(re.findall(r"^[\w-]+==[\w.]+$", pinned, re.MULTILINE)) >= 7
-    for name in ("CONTRIBUTING.md", ".ci/run"):
+    for name in ("CONTRIBUTING.md", ".ci/steps"):
         text = (tree / name).read_text(encoding="utf-8")
         assert "-r validation/frameworks.txt" in text
         assert re.findall(r"[\w-]+==\d[\w.]*", text) == []

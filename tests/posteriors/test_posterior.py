@@ -160,7 +160,7 @@ SENTENCES = [
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(("make", "kind", "sentence"), SENTENCES, ids=lambda v: str(v)[:30])
+    @pytest.mark.parametrize(("make", "kind", "sentence"), SENTENCES)
     def test_of_distributions(self, make, kind, sentence):
         with pytest.raises(kind, match=re.escape(sentence)):
             neg_kl_posterior(make())

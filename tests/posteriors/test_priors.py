@@ -88,7 +88,9 @@ def test_truncated():
 
 
 @pytest.mark.parametrize(
-    "posterior", [*POSTERIORS, stats.uniform(-1.0, 2.0), stats.uniform(9.0, 2.0)], ids=str
+    "posterior",
+    [*POSTERIORS, stats.uniform(-1.0, 2.0), stats.uniform(9.0, 2.0)],
+    ids=lambda d: f"{d.dist.name}{d.args}",
 )
 def test_truncated_of_posteriors_that_reach_outside(posterior):
     prior = TruncatedLogUniform(1e-3, 10.0)
