@@ -217,6 +217,7 @@ class TestTransforms:
         with jax.enable_x64(True):
             weights, biases, x, variance = parameters("float64")
 
+            @jax.jit
             def bounds(weights, variance):
                 output = network(weights, biases, nn.Moments(x, variance, steepness), pool)
                 names = ("normal", "probit", "tilted")
