@@ -154,7 +154,7 @@ class TestFull:
             (None, "hron2017.slides kingma2015", "constraint and 9 more take MNIST", NONE),
             ("MNIST", "haussmann2018 --data m", FASHION, NONE),
             ("MNIST", "haussmann2018 --data m --fashion-mnist m", FASHION, "m is MNIST"),
-            ("Fashion-MNIST", "kingma2015.speed --data f", "speed takes MNIST", "f is Fashion-M"),
+            ("Fashion-MNIST", "kingma2015.speed --data f", "takes MNIST", "f is Fashion-MNIST"),
         ],
     )
     def test_without_its_images_nothing_is_run(
