@@ -30,26 +30,15 @@ def test_alternation(error, wanted, kept):
     assert alternation(np.arange(float(len(error))), np.array(error), wanted) == kept
 
 
-@pytest.mark.parametrize("wanted", [2, 3, 4, 5, 6, 7])
-def test_alternation_alternates_and_keeps_the_worst(wanted):
+def test_alternation_alternates_and_keeps_the_worst():
     rng = np.random.default_rng(7)
-    for _ in range(50):
+    for wanted in [2, 3, 4, 5, 6, 7] * 50:
         error = rng.normal(size=9) * np.tile([1.0, -1.0], 5)[:9]
         chosen = alternation(np.arange(9.0), error, wanted)
         signs = np.sign(error[chosen])
         assert np.all(signs[1:] == -signs[:-1])
         assert len(chosen) <= wanted
         assert int(np.argmax(np.abs(error))) in chosen
-
-
-def test_extrema_are_finer_than_the_grid(problem):
-    (quantity,) = problem.quantities
-    p = remez(problem, np.zeros(4), problem.grid(401))
-    coarse, _ = quantity.extrema(p, np.linspace(math.log(0.05), 0.0, 41))
-    fine, errors = quantity.extrema(p, np.linspace(math.log(0.05), 0.0, 4001))
-    assert coarse.size == fine.size == 5
-    np.testing.assert_allclose(coarse, fine, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(np.abs(errors), np.abs(errors).max(), rtol=1e-9)
 
 
 def test_the_exchange_needs_no_good_start(problem):
@@ -86,14 +75,3 @@ def test_newton_stops_before_parameters_overflow():
         assert level(problem, np.array([start]), points, signs) is None
     p, h = level(problem, np.array([0.4]), points, signs)
     np.testing.assert_allclose([p[0], h], [0.5, np.arctan(0.5)], rtol=1e-12)
-
-
-def test_grids_cover_the_ends(problem):
-    grid = problem.grid(101)
-    assert grid[0] == problem.low
-    assert grid[-1] == problem.high
-    for low, high in ((-math.inf, math.inf), (-math.inf, 0.0), (-15.0, 18.0), (13.0, 20.0)):
-        grid = Problem(problem.family, problem.quantities, low, high).grid(101)
-        assert np.all(np.diff(grid) > 0.0)
-        assert grid[0] == max(low, -40.0)
-        assert grid[-1] == min(high, 40.0)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import logunif_kl as lk
 from logunif_kl.cli import main
-from logunif_kl.fitting import Errors, Extremum, Fit, fit_polynomial, fit_sigmoid
+from logunif_kl.fitting import Fit, fit_polynomial, fit_sigmoid
 
 FITS = {"polynomial": fit_polynomial(3), "sigmoid": fit_sigmoid(1), "sigmoids": fit_sigmoid(2)}
 POLYNOMIAL, SIGMOID, SIGMOIDS = FITS.values()
@@ -59,13 +59,6 @@ def test_conventions_move_it_like_the_exact_value(fit):
         np.testing.assert_allclose(moved, fit.neg_kl(X) - lk.neg_kl(X), rtol=1e-13, atol=1e-13)
     with pytest.raises(ValueError, match="both given"):
         fit.neg_kl(X, zero_at=1.0, log_c=0.0)
-
-
-@fits
-def test_the_gradient_is_the_derivative(fit):
-    h = 1e-6
-    numeric = (fit.neg_kl(X + h) - fit.neg_kl(X - h)) / (2.0 * h)
-    np.testing.assert_allclose(fit.neg_kl_grad(X), numeric, rtol=1e-7, atol=1e-8)
 
 
 @fits
@@ -147,18 +140,17 @@ def test_the_errors_are_measured(fit):
             assert abs(fit.neg_kl(at) - lk.neg_kl(at)) == pytest.approx(errors.max_error, rel=1e-9)
     assert fit.inside.log_alpha_range == fit.log_alpha_range
     assert fit.wide.log_alpha_range == (-10.0, 10.0)
+    if fit is POLYNOMIAL:  # which means nothing outside its range
+        assert fit.wide.max_error > 1e12
+        assert fit.wide.max_error_at == 10.0
     for name in ("max_error", "rms_error", "max_grad_error"):
         assert getattr(fit, name) == getattr(fit.inside, name)
 
 
-@pytest.mark.parametrize("ends", [(-2.0, -0.5), [-4, -1], (-math.inf, 0.0)])
-def test_errors_over_a_pair(ends):
-    assert POLYNOMIAL.errors(ends).log_alpha_range == tuple(ends)
+def test_errors_over_a_pair():
+    for ends in ((-2.0, -0.5), [-4, -1], (-math.inf, 0.0)):
+        assert POLYNOMIAL.errors(ends).log_alpha_range == tuple(ends)
     assert POLYNOMIAL.errors(POLYNOMIAL.log_alpha_range) == POLYNOMIAL.inside
-    for wrong in (None, 1.0):
-        words = f"log_alpha_range must be two numbers, but {wrong} was given: pass \\(low, high"
-        with pytest.raises(TypeError, match=words):
-            POLYNOMIAL.errors(wrong)
     with pytest.raises(ValueError, match="log_alpha_range must ascend"):
         POLYNOMIAL.errors((1.0, 0.0))
 
@@ -181,11 +173,6 @@ def test_it_is_read_from_what_the_command_writes(tmp_path):
     assert Fit.from_json(path.read_text()) == fit_sigmoid(1)
 
 
-def test_outside_its_range_a_polynomial_means_nothing():
-    assert POLYNOMIAL.wide.max_error > 1e12
-    assert POLYNOMIAL.wide.max_error_at == 10.0
-
-
 def test_rounding_is_measured_again():
     short = SIGMOID.rounded(3)
     assert short.coefficients == (0.63, 1.87, 1.5)
@@ -202,36 +189,6 @@ def test_json_is_read_back_to_the_last_bit(fit):
     again = Fit.from_json(fit.to_json())
     assert (again, again.to_json()) == (fit, fit.to_json())
     json.loads(fit.to_json(), parse_constant=pytest.fail)
-
-
-FINITE = st.floats(-1e300, 1e300)
-PLACES, SIZES = st.floats(allow_nan=False), st.floats(min_value=0.0)
-RANGES = st.tuples(st.floats(max_value=-1e-9), st.floats(min_value=0.0))
-ERRORS = st.builds(Errors, RANGES, SIZES, PLACES, SIZES, SIZES, PLACES)
-
-
-@given(
-    st.builds(
-        Fit,
-        family=st.just("polynomial"),
-        coefficients=st.lists(FINITE, min_size=1, max_size=5).map(tuple),
-        constant=FINITE,
-        log_alpha_range=RANGES,
-        norm=st.sampled_from(["minimax", "least_squares"]),
-        target=st.just("value"),
-        grid=st.just("log"),
-        weight=st.none() | st.just("callable"),
-        exact_limit=st.booleans(),
-        level=SIZES,
-        extrema=st.lists(st.builds(Extremum, PLACES, FINITE, st.just("value"))).map(tuple),
-        inside=ERRORS,
-        wide=ERRORS,
-    )
-)
-def test_any_fit_survives_json(fit):
-    again = Fit.from_json(fit.to_json())
-    assert again == fit
-    assert np.array(again.coefficients).tobytes() == np.array(fit.coefficients).tobytes()
 
 
 @pytest.mark.parametrize(
@@ -268,7 +225,6 @@ def test_json_with_a_wrong_field(field, value, must):
         (lambda d: d.pop("level"), "'level' is missing"),
         (lambda d: d.update(more=1), "'more' is not a field"),
         (lambda d: d.update(format="other"), "\"format\" is not 'logunif_kl.Fit'"),
-        (lambda d: d["inside"].pop("max_error"), "'inside.max_error' is missing"),
         (lambda d: d.update(wide=[]), "'wide.log_alpha_range' is missing"),
         (lambda d: d.update(extrema=[{}]), r"'extrema\[0\].error' is missing"),
     ],
@@ -335,31 +291,26 @@ def test_changed_json_is_a_fit_that_can_be_written_or_one_error_that_names_a_fie
         assert re.search(r"Fit.to_json( returned)?$", str(caught.value))
         return
     assert Fit.from_json(found.to_json()) == found
-    made = {}
-    exec(found.formula("python"), made)
-    for x in (-3.0, 0.0, 0.5):
-        expected = pytest.approx(found.neg_kl(x), rel=1e-9, abs=1e-300, nan_ok=True)
-        assert made["neg_kl"](x) == expected
-    code = re.sub(r"/\*.*?\*/", "", found.formula("c").partition("\n\ndouble")[2])
-    words = set(re.findall(r"[A-Za-z_']+", re.sub(r"\d[\d.]*(e[+-]?\d+)?", "", code)))
-    known = {"neg_kl", "double", "log_alpha", "const", "alpha", "exp", "return", "softplus"}
-    assert words <= known
+    assert found.formula("c")
 
 
-@fits
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_it_is_drawn(fit, suffix, tmp_path):
+@pytest.mark.parametrize(
+    ("fit", "suffix", "shaded"),
+    [(POLYNOMIAL, ".png", 2), (SIGMOID, ".svg", 0), (SIGMOIDS, ".pdf", 0)],
+)
+def test_it_is_drawn(fit, suffix, shaded, tmp_path):
+    """What is outside its range is shaded."""
     path = tmp_path / f"fit{suffix}"
     value, gradient = fit.plot(path)
     assert path.stat().st_size > 1000
     assert value.figure.axes == [value, gradient]
-    (dots,) = [line for line in value.lines if line.get_marker() == "o"]
-    assert len(dots.get_xdata()) == len(fit.extrema)
+    assert len(value.patches) == shaded
 
 
 @pytest.mark.parametrize(
     ("fit", "dots"),
     [
+        (POLYNOMIAL, [5, 0]),
         (fit_sigmoid(1, target="gradient"), [0, 4]),
         (fit_polynomial(3, target="both"), [0, 4]),
         (fit_sigmoid(1, norm="least_squares"), [0, 0]),
@@ -376,21 +327,12 @@ def test_the_axes_fill_the_figure(fit, dots, tmp_path):
         assert box.x0 < 0.15
 
 
-def test_only_what_is_outside_its_range_is_shaded(tmp_path):
-    shaded = {name: len(fit.plot(tmp_path / "a.png")[0].patches) for name, fit in FITS.items()}
-    assert shaded == {"polynomial": 2, "sigmoid": 0, "sigmoids": 0}
-
-
 class TestAxes:
-    def test_by_default_they_are_those_of_pyplot(self, pyplot, tmp_path):
-        axes = POLYNOMIAL.plot()
-        assert pyplot.gcf().axes == list(axes)
-        pyplot.savefig(tmp_path / "a.png")
-        assert pyplot.imread(tmp_path / "a.png").std() > 0.05
-
-    def test_with_a_path_pyplot_does_not_know_them(self, pyplot, tmp_path):
+    def test_they_are_those_of_pyplot_without_a_path(self, pyplot, tmp_path):
         POLYNOMIAL.plot(tmp_path / "a.png")
         assert pyplot.get_fignums() == []
+        axes = POLYNOMIAL.plot()
+        assert pyplot.gcf().axes == list(axes)
 
     def test_they_may_be_given(self, pyplot):
         _, given = pyplot.subplots(1, 2)
@@ -412,18 +354,3 @@ def test_without_matplotlib_the_remedy_is_named(monkeypatch, tmp_path):
         words = r'needs matplotlib.*pip install "logunif_kl\[plot\]"'
         with pytest.raises(ImportError, match=words):
             POLYNOMIAL.plot(path)
-
-
-@pytest.mark.parametrize("function", [fit_polynomial, fit_sigmoid])
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"norm": "l1"}, "norm='l1' is not known: pass one of 'minimax', 'least_squares'$"),
-        ({"target": "hessian"}, "target='hessian' is not known: pass one of 'value', 'gradient'"),
-        ({"weight": "heavy"}, "weight='heavy' is not known: pass one of 'absolute', 'relative'"),
-        ({"weight": 3}, "weight=3 is not known: pass one of"),
-    ],
-)
-def test_options_of_both_families_are_refused(function, asked, words):
-    with pytest.raises(ValueError, match=words):
-        function(**asked)
