@@ -1,7 +1,7 @@
 """Directives that list what the project knows of itself.
 
-``claims`` lists the papers' statements, ``capabilities`` what works under which transform, and
-``commands`` the help of the command line.
+``claims`` lists the papers' statements, ``capabilities`` what works under which transform,
+``commands`` the help of the command line, and ``findings`` the scripts in ``findings/``.
 """
 
 from __future__ import annotations
@@ -103,9 +103,22 @@ class Commands(Listing):
         return "\n\n".join(f"```text\n{text.strip()}\n```" for text in texts)
 
 
+class Findings(Listing):
+    """The scripts in ``findings/``, with the sentence of each."""
+
+    def text(self) -> str:
+        rows = []
+        for path in sorted((ROOT / "findings").glob("*.sh")):
+            self.env.note_dependency(str(path))
+            sentence = path.read_text(encoding="utf-8").splitlines()[1].removeprefix("# ")
+            rows.append([f"`{path.stem}`", _cell(sentence)])
+        return table(["script", "what happens"], rows)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Enter the directives."""
     app.add_directive("claims", Claims)
     app.add_directive("capabilities", Capabilities)
     app.add_directive("commands", Commands)
+    app.add_directive("findings", Findings)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,34 @@
+"""Each script in ``findings/`` is of the form that its README describes. None is run."""
+
+import re
+import subprocess
+
+import pytest
+
+from validation.paths import ROOT
+
+SCRIPTS = sorted((ROOT / "findings").glob("*.sh"))
+MINE = re.compile(r"logunif_kl|/root/|/home/|/work/|index-url|https?://")
+
+
+@pytest.mark.parametrize("path", [*SCRIPTS, ROOT / "findings/run"], ids=lambda path: path.name)
+def test_bash_can_read_it(path):
+    subprocess.run(["bash", "-n", str(path)], check=True)
+    assert path.stat().st_mode & 0o111
+    assert not MINE.search(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_it_is_of_the_form(path):
+    text = path.read_text(encoding="utf-8")
+    first, sentence, *_ = text.splitlines()
+    assert first == "#!/usr/bin/env bash"
+    assert re.fullmatch(r"# [A-Z].{20,}\.", sentence)
+    assert "work=$(mktemp -d)\ntrap 'rm -rf \"$work\"' EXIT\n" in text
+    (packages,) = re.findall(r"pip install --quiet (.+)", text)
+    for package in packages.split():
+        assert re.fullmatch(r"[\w.-]+==[\w.]+", package), package
+
+
+def test_there_are_scripts():
+    assert SCRIPTS
