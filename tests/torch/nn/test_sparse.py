@@ -275,7 +275,9 @@ class TestUnits:
         compact = nn.to_compact(model)
         assert torch.equal(nn.load_sparse(model, compact.state_dict())(x), compact(x))
         model[2].weight.data.zero_()
-        check(model, nn.to_sparse(model), random_input(5, 3))
+        sparse = nn.to_sparse(model)
+        assert sparse[0].weight.shape == (1, 3)
+        check(model, sparse, random_input(5, 3))
 
     @pytest.mark.parametrize(
         "between",
