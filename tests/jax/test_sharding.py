@@ -17,6 +17,7 @@ def test_every_row_on_eight_devices(on_eight_devices, record_property):
     assert not [(row, label) for row in every for label, holds in every[row].items() if not holds]
 
 
+@pytest.mark.slow
 def test_layers_on_eight_devices(on_eight_devices):
     """They draw the noise of one device."""
     # Each program runs once, so most of the time would go into optimizing it.
