@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from validation import generated
 from validation.codegen import __main__ as generator
 from validation.codegen import emit_c, emit_triton
 from validation.codegen.graph import Output

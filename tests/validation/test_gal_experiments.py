@@ -10,7 +10,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 pytest.importorskip("torchmetrics")
 
-from tests.validation.experiments import quick  # noqa: E402
 from validation.papers.gal2016 import (  # noqa: E402
     calibration,
     digit_networks,
