@@ -75,6 +75,23 @@ def test_student_tends_to_the_improper_prior(posterior):
     assert errors[2] < 1e-3
 
 
+def test_truncated_tends_to_the_improper_prior():
+    """The posterior is cut off where the prior is (Hron et al. 2018)."""
+    improper = neg_kl_posterior(stats.norm(1.0, 0.5), log_c=0.0)
+    errors = []
+    for low in (1e-2, 1e-4, 1e-6):
+        prior = TruncatedLogUniform(low, 10.0)
+        mass = 1.0 - (stats.norm.cdf(low, 1.0, 0.5) - stats.norm.cdf(-low, 1.0, 0.5))
+
+        def cut(w, low=low, mass=mass):
+            return stats.norm.pdf(w, 1.0, 0.5) / mass if low < abs(w) < 10.0 else 0.0
+
+        posterior = Density(cut, support=(-10.0, 10.0), points=(-low, low, 1.0))
+        value = neg_kl_posterior(posterior, log_c=prior.log_c)
+        errors.append(abs(value - prior.log_c - improper))
+    assert errors[0] > 10.0 * errors[1] > 100.0 * errors[2]
+
+
 def test_truncated():
     prior = TruncatedLogUniform(1e-3, 10.0)
     found = neg_kl_posterior(stats.uniform(0.5, 1.0), prior=prior)

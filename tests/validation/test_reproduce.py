@@ -60,7 +60,8 @@ FILES = dict.fromkeys(command.OPTIONS, "FILE")
 class TestWorks:
     @pytest.mark.parametrize("name", WORKS)
     def test_its_commands_are_there_and_the_small_form_writes_into_its_folder(self, name, tmp_path):
-        full, quick = WORKS[name].full(FILES), WORKS[name].quick(tmp_path)
+        full = work.full_command(WORKS[name], FILES)
+        quick = WORKS[name].quick_command(tmp_path)
         for argv in (full, quick):
             assert argv[:2] == [sys.executable, "-m"]
             path = ROOT.joinpath(*argv[2].split("."))
