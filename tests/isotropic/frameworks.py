@@ -79,7 +79,7 @@ class Framework:
 
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_claims_hold_at_other_points(self, dtype):
-        wanted = {"functions": COMPLEX, "dtypes": [dtype], "count": 300, "rounds": 0}
-        for job in plan.jobs("isotropic", [self.kernel], **wanted, seed=78):
+        wanted = {"functions": COMPLEX, "dtypes": [dtype], "count": 300}
+        for job in plan.jobs("isotropic", [self.kernel], **wanted):
             name, claimed = job["function"], CLAIMS[job["function"], dtype, self.kernel]
-            assert worker.measured(job)["ulp"] <= claimed, name
+            assert worker.measured(job | {"rounds": 0, "seed": 78})["ulp"] <= claimed, name
