@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 
-def run(code, *arguments, kernel=None, timeout=240, **options):
+def run(code, *arguments, kernel=None, timeout=900, **options):
     """Run code to its end; what it prints is text. With a kernel, every warning is an error."""
     flags = [] if kernel is None else ["-W", "error"]
     chosen = {} if kernel is None else {"env": {**os.environ, "LOGUNIF_KL_KERNEL": kernel}}

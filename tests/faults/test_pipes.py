@@ -68,7 +68,7 @@ def run(command, stream, unbuffered):
             check=False,
             env={**os.environ, "STATUS": f"/dev/fd/{write}"},
             pass_fds=(write,),
-            timeout=240,
+            timeout=900,
         )
         os.close(write)
         found = int(status.read())

@@ -35,7 +35,7 @@ def on_eight_devices():
     def run(module: str, *flags: str) -> dict:
         flags = ("--xla_force_host_platform_device_count=8", *flags)
         env = {**os.environ, "XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": "cpu"}
-        return json.loads(output(f"from {module} import main; main()", env=env, timeout=600))
+        return json.loads(output(f"from {module} import main; main()", env=env))
 
     return run
 

@@ -375,7 +375,7 @@ class TestWithoutCalls:
 
 def run(code, **environment):
     env = {**os.environ, "JAX_PLATFORMS": "cpu", **environment}
-    return output(code, env=env, timeout=300).split()
+    return output(code, env=env).split()
 
 
 UNTOUCHED = """

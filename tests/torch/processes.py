@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 PROCESSES = 2
-SECONDS = 240
+SECONDS = 900
 
 
 class Group:

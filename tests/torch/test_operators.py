@@ -196,8 +196,8 @@ class TestInductor:
     def test_the_cache_of_another_process(self, tmp_path, capability):
         capability("kl_normal", "compile, inductor, the cache of another process")
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-        first, first_hits = output(CACHED, env=environment, timeout=None).split()
-        second, second_hits = output(CACHED, env=environment, timeout=None).split()
+        first, first_hits = output(CACHED, env=environment).split()
+        second, second_hits = output(CACHED, env=environment).split()
         assert first == second
         assert int(first_hits) == 0
         assert int(second_hits) > 0
@@ -312,7 +312,7 @@ def test_without_them(missing, said, capability):
     if missing != "registration":
         row = f"compile and eager, float32, without the {missing} of the operators"
         capability("kl_normal", row)
-    found, why = output(WITHOUT, missing, timeout=300).strip().split("|")
+    found, why = output(WITHOUT, missing).strip().split("|")
     assert "plain operations (" in why
     assert said in why
     mu = torch.linspace(-1, 1, 40_000, requires_grad=True)
