@@ -4,8 +4,9 @@ import difflib
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar
 
 from validation import record
 from validation.experiment import Experiment, experiments, names
@@ -13,7 +14,8 @@ from validation.output import CommandError
 from validation.tools import tables
 
 
-class Study(NamedTuple):
+@dataclass(frozen=True)
+class Study:
     """A command, with a small form that writes no committed file.
 
     ``section`` names the table of its record in `tables.SECTIONS`. The words of both forms follow
@@ -25,7 +27,8 @@ class Study(NamedTuple):
     words: str
     small: str
 
-    paper = images = None
+    paper: ClassVar[None] = None
+    images: ClassVar[None] = None
 
     def command(self) -> str:
         return f"python -m {self.words}"
