@@ -217,13 +217,11 @@ class TestTransforms:
         with jax.enable_x64(True):
             weights, biases, x, variance = parameters("float64")
 
-            @jax.jit
-            def bounds(weights, variance):
-                output = network(weights, biases, nn.Moments(x, variance, steepness), pool)
-                names = ("normal", "probit", "tilted")
-                return [likelihood(each, nn, output, jnp.asarray, "float64") for each in names]
+            def bound(weights, variance):
+                output = network(weights, biases, nn.Moments(x[:2], variance, steepness), pool)
+                return nn.expected_categorical_log_likelihood(output, jnp.array([1, 2]))
 
-            check_grads(bounds, (weights, variance), 1, modes=("fwd", "rev"), rtol=1e-4)
+            check_grads(bound, (weights, variance[:2]), 1, modes=("fwd", "rev"), rtol=1e-4)
 
     def test_vmap(self):
         weights, biases, x, variance = parameters("float32")
