@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from validation import record
 from validation.output import SEAL, CommandError, Record, complain, write_record
@@ -49,14 +49,14 @@ class Experiment:
     """Returns the findings, from ``settings``, a ``dataset`` if it takes one, and ``parts``."""
     table: Callable[[Record], str]
     """Writes the record as Markdown, next to what the paper prints."""
+    full: Mapping[str, Any] = field(default_factory=dict)
+    quick: Mapping[str, Any] = field(default_factory=dict)
+    """The sizes of a full run, and those of a quick one that differ."""
     _: KW_ONLY
     place: int
     """Its place on the page."""
     seeds: Sequence[int] = (1,)
     """The seeds of a full run; a quick one takes the first."""
-    full: Mapping[str, Any] = field(default_factory=dict)
-    quick: Mapping[str, Any] = field(default_factory=dict)
-    """The sizes of a full run, and those of a quick one that differ."""
     choose: Sequence[str] = ()
     """The sizes that are options of the command, too."""
     draw: Callable[[Record], Any] | None = None
@@ -145,8 +145,10 @@ class Experiment:
                 torch.set_num_threads(threads)
         return 0
 
-    def run(self) -> NoReturn:
-        sys.exit(self.main())
+    def run(self, name: str) -> None:
+        """Run the command if the module's ``__name__`` is that of a command."""
+        if name == "__main__":
+            sys.exit(self.main())
 
     def _run(self, options: argparse.Namespace, given: Sequence[str]) -> None:
         settings = self.settings(options)

@@ -23,7 +23,7 @@ class TestEach:
         assert words[:3] == ["python", "-m", f"validation.papers.{name}"]
         assert (words[3:] == ["--data", "FILE"]) == bool(ALL[name].images)
         file = ROOT.joinpath("validation", "papers", *name.split(".")).with_suffix(".py")
-        assert file.read_text(encoding="utf-8").endswith("    EXPERIMENT.run()\n")
+        assert file.read_text(encoding="utf-8").endswith("\nEXPERIMENT.run(__name__)\n")
 
     @pytest.fixture
     def made(self, name):

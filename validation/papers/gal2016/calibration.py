@@ -145,13 +145,6 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
 
 
 EXPERIMENT = digits.experiment(
-    __file__,
-    measure,
-    show,
-    place=4,
-    draw=draw,
-    packages=("torch", "scikit-learn", "torchmetrics"),
+    __file__, measure, show, place=4, draw=draw, packages=("torch", "scikit-learn", "torchmetrics")
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

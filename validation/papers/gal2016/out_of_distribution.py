@@ -141,13 +141,6 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
 
 
 EXPERIMENT = digits.experiment(
-    __file__,
-    measure,
-    show,
-    place=3,
-    draw=draw,
-    packages=("torch", "scikit-learn", "matplotlib"),
+    __file__, measure, show, place=3, draw=draw, packages=("torch", "scikit-learn", "matplotlib")
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

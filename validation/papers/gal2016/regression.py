@@ -232,18 +232,18 @@ def measure(settings: Record, parts: Parts) -> Record:
     return {"sigma": SIGMA, "summary": summarised(rows), "rows": rows}
 
 
+FULL = {"points": 60, "hidden": 100, "steps": 6000, "samples": 1000, "test_points": 300}
+# After 300 steps the network without dropout depends on the processor's rounding.
+QUICK = {"hidden": 50, "steps": 120, "samples": 50, "test_points": 60}
 EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
+    FULL,
+    QUICK,
     place=1,
     seeds=(1, 2, 3),
-    full={"points": 60, "hidden": 100, "steps": 6000, "samples": 1000, "test_points": 300},
-    # After 300 steps the network without dropout depends on the processor's rounding.
-    quick={"hidden": 50, "steps": 120, "samples": 50, "test_points": 60},
     draw=draw,
     packages=("torch", "scikit-learn"),
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

@@ -139,13 +139,6 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
 
 
 EXPERIMENT = digits.experiment(
-    __file__,
-    measure,
-    show,
-    place=2,
-    draw=draw,
-    packages=("torch", "scipy", "scikit-learn"),
+    __file__, measure, show, place=2, draw=draw, packages=("torch", "scipy", "scikit-learn")
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

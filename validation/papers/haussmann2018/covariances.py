@@ -97,15 +97,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"rows": parts.by_seed("samples", list(NETWORKS), settings, one, pixels(dataset))}
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=3,
-    seeds=(1, 2, 3),
-    full={"samples": 100_000},
-    quick={"samples": 20_000},
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {"samples": 100_000}
+QUICK = {"samples": 20_000}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=3, seeds=(1, 2, 3))
+EXPERIMENT.run(__name__)

@@ -271,16 +271,5 @@ FULL = {
     "samples": 20,
 }
 QUICK = {"units": 20, "epochs": 6, "batch_size": 24, "kl_weight": 0.02, "samples": 5}
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=5,
-    seeds=(1, 2, 3),
-    full=FULL,
-    quick=QUICK,
-    parted=True,
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=5, seeds=(1, 2, 3), parted=True)
+EXPERIMENT.run(__name__)

@@ -8,17 +8,16 @@ networks.
 from validation.experiment import Experiment
 from validation.papers.haussmann2018 import dense
 
+FULL = {**dense.FULL, "priors": ["log_uniform", "log_uniform_vbp"]}
 EXPERIMENT = Experiment(
     __file__,
     dense.measure,
     dense.of_all,
+    FULL,
+    dense.QUICK,
     place=6,
     seeds=(1, 2, 3),
-    full={**dense.FULL, "priors": ["log_uniform", "log_uniform_vbp"]},
-    quick=dense.QUICK,
     parted=True,
     images="Fashion-MNIST",
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

@@ -148,31 +148,22 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"summary": list(summarised(rows)), "rows": rows}
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=8,
-    seeds=(1, 2, 3),
-    full={
-        "trained": {"sampled_warm": 20, "vbp_taylor": 10, "vbp_quadratic": 10, "vbp": 10},
-        "epochs": 100,
-        "batch_size": 100,
-        "learning_rate": 1e-3,
-        "kl_weight": 1.0,
-        "samples": 10,
-        "images": 10_000,
-    },
-    quick={
-        "trained": dict.fromkeys(("sampled_warm", "vbp_taylor", "vbp_quadratic", "vbp"), 2),
-        "epochs": 6,
-        "batch_size": 24,
-        "kl_weight": 0.02,
-        "samples": 2,
-        "images": 20,
-    },
-    parted=True,
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {
+    "trained": {"sampled_warm": 20, "vbp_taylor": 10, "vbp_quadratic": 10, "vbp": 10},
+    "epochs": 100,
+    "batch_size": 100,
+    "learning_rate": 1e-3,
+    "kl_weight": 1.0,
+    "samples": 10,
+    "images": 10_000,
+}
+QUICK = {
+    "trained": dict.fromkeys(("sampled_warm", "vbp_taylor", "vbp_quadratic", "vbp"), 2),
+    "epochs": 6,
+    "batch_size": 24,
+    "kl_weight": 0.02,
+    "samples": 2,
+    "images": 20,
+}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=8, seeds=(1, 2, 3), parted=True)
+EXPERIMENT.run(__name__)

@@ -294,27 +294,27 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"summary": list(summarised(rows)), "statements": statements(rows), "rows": rows}
 
 
+FULL = {
+    "methods": ["vbp", "sampled", "vbp_warm"],
+    "epochs": 100,
+    "batch_size": 100,
+    "learning_rate": 1e-3,
+    "kl_weight": 1.0,
+    "samples": 500,
+    "images": 200,
+}
+# With so few examples the divergence, at full weight, would remove all weights.
+QUICK = {"epochs": 6, "batch_size": 24, "kl_weight": 0.02, "samples": 50, "images": 20}
 EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
+    FULL,
+    QUICK,
     place=2,
     seeds=(1, 2, 3),
-    full={
-        "methods": ["vbp", "sampled", "vbp_warm"],
-        "epochs": 100,
-        "batch_size": 100,
-        "learning_rate": 1e-3,
-        "kl_weight": 1.0,
-        "samples": 500,
-        "images": 200,
-    },
-    # With so few examples the divergence, at full weight, would remove all weights.
-    quick={"epochs": 6, "batch_size": 24, "kl_weight": 0.02, "samples": 50, "images": 20},
     choose=("epochs", "methods"),
     parted=True,
     draw=draw,
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

@@ -110,24 +110,15 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"summary": list(summarised(rows)), "rows": rows}
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=4,
-    seeds=(1, 2, 3),
-    full={
-        "methods": ["vbp", "vbp_taylor", "sampled"],
-        "epochs": 10,
-        "batch_size": 100,
-        "learning_rate": 1e-3,
-        "kl_weight": 1.0,
-        "warm_up": 5,
-        "input_deviation": 0.1,
-    },
-    quick={"epochs": 6, "batch_size": 24, "kl_weight": 0.02, "warm_up": 3},
-    parted=True,
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {
+    "methods": ["vbp", "vbp_taylor", "sampled"],
+    "epochs": 10,
+    "batch_size": 100,
+    "learning_rate": 1e-3,
+    "kl_weight": 1.0,
+    "warm_up": 5,
+    "input_deviation": 0.1,
+}
+QUICK = {"epochs": 6, "batch_size": 24, "kl_weight": 0.02, "warm_up": 3}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=4, seeds=(1, 2, 3), parted=True)
+EXPERIMENT.run(__name__)

@@ -295,15 +295,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     }
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=1,
-    full={"samples": 1_000_000},
-    quick={"samples": 20_000},
-    draw=draw,
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {"samples": 1_000_000}
+QUICK = {"samples": 20_000}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=1, draw=draw)
+EXPERIMENT.run(__name__)

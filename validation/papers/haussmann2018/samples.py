@@ -80,16 +80,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
 
 
 SIZES = {name: value for name, value in dense.FULL.items() if name != "priors"}
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=7,
-    seeds=(1, 2, 3),
-    full={**SIZES, "units": 100, "of_likelihood": [1, 3, 10, 30]},
-    quick={**dense.QUICK, "of_likelihood": [1, 3]},
-    parted=True,
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {**SIZES, "units": 100, "of_likelihood": [1, 3, 10, 30]}
+QUICK = {**dense.QUICK, "of_likelihood": [1, 3]}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=7, seeds=(1, 2, 3), parted=True)
+EXPERIMENT.run(__name__)

@@ -302,34 +302,27 @@ KINDS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 }
 
 
+FULL = {
+    "models": ["logistic", "linear"],
+    "powers": [4, 6, 12, 24, 48, 96, 192, 300],
+    "chains": 8,
+    "warmup": 1000,
+    "draws": 4000,
+    "tree_depth": 8,
+    "walkers": 500,
+    "steps": [10, 30, 100, 300, 1000, 3000],
+}
+QUICK = {
+    "models": ["logistic", "linear"],
+    "powers": [4, 12],
+    "chains": 4,
+    "warmup": 300,
+    "draws": 500,
+    "tree_depth": 5,
+    "walkers": 200,
+    "steps": [10, 100],
+}
 EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=2,
-    full={
-        "models": ["logistic", "linear"],
-        "powers": [4, 6, 12, 24, 48, 96, 192, 300],
-        "chains": 8,
-        "warmup": 1000,
-        "draws": 4000,
-        "tree_depth": 8,
-        "walkers": 500,
-        "steps": [10, 30, 100, 300, 1000, 3000],
-    },
-    quick={
-        "models": ["logistic", "linear"],
-        "powers": [4, 12],
-        "chains": 4,
-        "warmup": 300,
-        "draws": 500,
-        "tree_depth": 5,
-        "walkers": 200,
-        "steps": [10, 100],
-    },
-    draw=draw,
-    packages=("jax", "numpyro"),
+    __file__, measure, show, FULL, QUICK, place=2, draw=draw, packages=("jax", "numpyro")
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

@@ -214,22 +214,13 @@ def measure(settings: Record, parts: Parts) -> Record:
     }
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=3,
-    full={
-        "weights": [1, 2, 10, 100, 1000],
-        "thicknesses": [10.0**-power for power in range(17)],
-        "alpha": 0.25,  # dropout rate 0.2
-        "samples": 200_000,
-        "most_numbers": 20_000_000,
-    },
-    quick={"weights": [1, 2, 10], "thicknesses": [1.0, 1e-2, 1e-6], "samples": 20_000},
-    draw=draw,
-    packages=(),
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {
+    "weights": [1, 2, 10, 100, 1000],
+    "thicknesses": [10.0**-power for power in range(17)],
+    "alpha": 0.25,  # dropout rate 0.2
+    "samples": 200_000,
+    "most_numbers": 20_000_000,
+}
+QUICK = {"weights": [1, 2, 10], "thicknesses": [1.0, 1e-2, 1e-6], "samples": 20_000}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=3, draw=draw, packages=())
+EXPERIMENT.run(__name__)

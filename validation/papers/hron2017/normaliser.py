@@ -336,21 +336,12 @@ def measure(settings: Record, parts: Parts) -> Record:
     }
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=1,
-    full={  # cut-offs as powers of ten; "errors" are numbers of standard errors
-        "zero": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 300],
-        "tail": [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256, 300],
-        "network": [4, 6, 8, 10, 12],
-        "errors": [0, 1, 2, 3, 4, 5, 6, 8],
-    },
-    quick={"zero": [2, 4, 8], "tail": [2, 4, 8], "network": [4, 6, 8], "errors": [0, 3]},
-    draw=draw,
-    packages=(),
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {  # cut-offs as powers of ten; "errors" are numbers of standard errors
+    "zero": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 300],
+    "tail": [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256, 300],
+    "network": [4, 6, 8, 10, 12],
+    "errors": [0, 1, 2, 3, 4, 5, 6, 8],
+}
+QUICK = {"zero": [2, 4, 8], "tail": [2, 4, 8], "network": [4, 6, 8], "errors": [0, 3]}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=1, draw=draw, packages=())
+EXPERIMENT.run(__name__)

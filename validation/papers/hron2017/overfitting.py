@@ -143,23 +143,14 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"summary": list(summarised(rows)), "rows": rows}
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=7,
-    seeds=(1, 2, 3),
-    draw=draw,
-    full={
-        "methods": METHODS,
-        "examples": [300, 1000, 5000],
-        "hidden": [200] * 3,
-        "steps": 6000,
-        "look_every": 150,
-        "batch_size": 100,
-    },
-    quick={"examples": [150], "hidden": [20] * 2, "steps": 240, "look_every": 30, "batch_size": 50},
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {
+    "methods": METHODS,
+    "examples": [300, 1000, 5000],
+    "hidden": [200] * 3,
+    "steps": 6000,
+    "look_every": 150,
+    "batch_size": 100,
+}
+QUICK = {"examples": [150], "hidden": [20] * 2, "steps": 240, "look_every": 30, "batch_size": 50}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=7, seeds=(1, 2, 3), draw=draw)
+EXPERIMENT.run(__name__)

@@ -316,23 +316,15 @@ def measure(settings: Record, parts: Parts) -> Record:
     }
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=4,
-    full={  # starting points and lengths of paths
-        "starts": [(2.0, -2.0), (1.0, -4.0), (3.0, 0.0), (-2.0, 1.0)],
-        "decades": 6,
-        "kappas": [0.0, 0.25, 0.5, 0.9, 1.1, 1.5, 2.0, 4.0, 9.0, 25.0],
-        "steps": 20_000,
-        "start_with_data": (1.0, -4.0),
-        "learning_rate": 1e-2,
-        "tolerance": 1e-10,
-    },
-    quick={"starts": [(2.0, -2.0)], "decades": 3, "kappas": [0.5, 4.0], "steps": 300},
-    draw=draw,
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {  # starting points and lengths of paths
+    "starts": [(2.0, -2.0), (1.0, -4.0), (3.0, 0.0), (-2.0, 1.0)],
+    "decades": 6,
+    "kappas": [0.0, 0.25, 0.5, 0.9, 1.1, 1.5, 2.0, 4.0, 9.0, 25.0],
+    "steps": 20_000,
+    "start_with_data": (1.0, -4.0),
+    "learning_rate": 1e-2,
+    "tolerance": 1e-10,
+}
+QUICK = {"starts": [(2.0, -2.0)], "decades": 3, "kappas": [0.5, 4.0], "steps": 300}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=4, draw=draw)
+EXPERIMENT.run(__name__)

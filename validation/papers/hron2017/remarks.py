@@ -142,15 +142,7 @@ def measure(settings: Record, parts: Parts) -> Record:
 
 
 EVERY_U = [0.0, 1e-6, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 200.0, 1e3, 1e5]
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=5,
-    full={"u": EVERY_U, "points": 1001, "samples": 2**18, "digits": 30},
-    quick={"u": EVERY_U[::4], "points": 41, "samples": 2**12},
-    packages=(),
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {"u": EVERY_U, "points": 1001, "samples": 2**18, "digits": 30}
+QUICK = {"u": EVERY_U[::4], "points": 41, "samples": 2**12}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=5, packages=())
+EXPERIMENT.run(__name__)

@@ -261,15 +261,7 @@ def measure(settings: Record, parts: Parts) -> Record:
     return {"statements": records, "decided_elsewhere": ELSEWHERE}
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=6,
-    full={"draws": 400_000, "powers": [1, 3, 10, 30, 100, 300]},
-    quick={"draws": 20_000, "powers": [1, 3, 300]},
-    packages=(),
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {"draws": 400_000, "powers": [1, 3, 10, 30, 100, 300]}
+QUICK = {"draws": 20_000, "powers": [1, 3, 300]}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=6, packages=())
+EXPERIMENT.run(__name__)

@@ -151,16 +151,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"summary": summarised(rows), "rows": rows}
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=8,
-    seeds=(1, 2, 3),
-    draw=draw,
-    full={"hidden": [200] * 3, "epochs": 40, "batch_size": 100},
-    quick={"hidden": [24] * 3, "epochs": 5},
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {"hidden": [200] * 3, "epochs": 40, "batch_size": 100}
+QUICK = {"hidden": [24] * 3, "epochs": 5}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=8, seeds=(1, 2, 3), draw=draw)
+EXPERIMENT.run(__name__)

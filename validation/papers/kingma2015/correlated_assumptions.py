@@ -83,25 +83,17 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"cases": parts.share(ASSUMPTIONS, case, "assumptions")}
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=4,
-    parted=True,
-    full={
-        "hidden": [1024] * 3,
-        "batch_size": 1000,
-        "epochs": [10, 100],
-        "pairs": {"local": 90, "per_batch": 120, "none": 90},
-    },
-    quick={
-        "hidden": [32] * 3,
-        "batch_size": 100,
-        "epochs": [3, 10],
-        "pairs": {"local": 7, "per_batch": 7, "none": 7},
-    },
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {
+    "hidden": [1024] * 3,
+    "batch_size": 1000,
+    "epochs": [10, 100],
+    "pairs": {"local": 90, "per_batch": 120, "none": 90},
+}
+QUICK = {
+    "hidden": [32] * 3,
+    "batch_size": 100,
+    "epochs": [3, 10],
+    "pairs": {"local": 7, "per_batch": 7, "none": 7},
+}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=4, parted=True)
+EXPERIMENT.run(__name__)

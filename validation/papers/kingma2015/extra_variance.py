@@ -227,15 +227,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     }
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=9,
-    draw=draw,
-    full={"inputs": [1, 2, 8, 32, 128], "images": 3, "chunks": 40, "draws_a_chunk": 5000},
-    quick={"inputs": [1, 4, 16], "images": 1, "chunks": 10, "draws_a_chunk": 2000},
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {"inputs": [1, 2, 8, 32, 128], "images": 3, "chunks": 40, "draws_a_chunk": 5000}
+QUICK = {"inputs": [1, 4, 16], "images": 1, "chunks": 10, "draws_a_chunk": 2000}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=9, draw=draw)
+EXPERIMENT.run(__name__)

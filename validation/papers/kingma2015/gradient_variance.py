@@ -169,30 +169,21 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"seconds": seconds, "table_1": tables[0], "table_2": tables[1]}
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=1,
-    parted=True,
-    draw=draw,
-    full={
-        "hidden": [1024] * 3,
-        "batch_size": 1000,
-        "epochs": [10, 100],
-        "pairs": {"local": 90, "per_batch": 120, "none": 90, "per_example": 15},
-        "epochs_between": [1, 2, 3, 5, 20, 50],
-        "pairs_between": {"local": 30, "per_batch": 60, "none": 30},
-    },
-    quick={
-        "hidden": [32] * 3,
-        "batch_size": 100,
-        "epochs": [3, 10],
-        "pairs": {"local": 14, "per_batch": 14, "none": 14, "per_example": 7},
-        "epochs_between": [6],
-        "pairs_between": {"local": 7, "per_batch": 7, "none": 7},
-    },
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {
+    "hidden": [1024] * 3,
+    "batch_size": 1000,
+    "epochs": [10, 100],
+    "pairs": {"local": 90, "per_batch": 120, "none": 90, "per_example": 15},
+    "epochs_between": [1, 2, 3, 5, 20, 50],
+    "pairs_between": {"local": 30, "per_batch": 60, "none": 30},
+}
+QUICK = {
+    "hidden": [32] * 3,
+    "batch_size": 100,
+    "epochs": [3, 10],
+    "pairs": {"local": 14, "per_batch": 14, "none": 14, "per_example": 7},
+    "epochs_between": [6],
+    "pairs_between": {"local": 7, "per_batch": 7, "none": 7},
+}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=1, parted=True, draw=draw)
+EXPERIMENT.run(__name__)

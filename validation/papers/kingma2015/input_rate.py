@@ -93,15 +93,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"summary": summarised(rows), "rows": rows}
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=7,
-    seeds=(1, 2, 3),
-    full={"hidden": [100] * 3, "epochs": 40, "batch_size": 100},
-    quick={"hidden": [24] * 3, "epochs": 5},
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {"hidden": [100] * 3, "epochs": 40, "batch_size": 100}
+QUICK = {"hidden": [24] * 3, "epochs": 5}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=7, seeds=(1, 2, 3))
+EXPERIMENT.run(__name__)

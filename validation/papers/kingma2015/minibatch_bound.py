@@ -98,15 +98,7 @@ def show(record: Record) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=10,
-    seeds=(1, 2, 3),
-    full={"hidden": [1024] * 3, "batch_size": 1000, "epochs": [1, 2, 8], "draws": 6},
-    quick={"hidden": [32] * 3, "batch_size": 100, "epochs": [1, 2], "draws": 8},
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {"hidden": [1024] * 3, "batch_size": 1000, "epochs": [1, 2, 8], "draws": 6}
+QUICK = {"hidden": [32] * 3, "batch_size": 100, "epochs": [1, 2], "draws": 8}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=10, seeds=(1, 2, 3))
+EXPERIMENT.run(__name__)

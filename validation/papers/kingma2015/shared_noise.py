@@ -156,21 +156,14 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"seeds_measured": made}
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=2,
-    full={
-        "hidden": [1024] * 3,
-        "batch_size": 1000,
-        "epochs": [10, 100],
-        "products": 40,
-        "minibatches": 5,  # for each set of examples
-        "pairs": 120,
-    },
-    quick={"hidden": [32] * 3, "batch_size": 100, "epochs": [3, 10], "products": 20, "pairs": 14},
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {
+    "hidden": [1024] * 3,
+    "batch_size": 1000,
+    "epochs": [10, 100],
+    "products": 40,
+    "minibatches": 5,  # for each set of examples
+    "pairs": 120,
+}
+QUICK = {"hidden": [32] * 3, "batch_size": 100, "epochs": [3, 10], "products": 20, "pairs": 14}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=2)
+EXPERIMENT.run(__name__)

@@ -134,21 +134,20 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     }
 
 
+FULL = {"hidden": [1024] * 3, "batch_size": 1000, "rounds": 9, "at_once": [2, 5, 10]}
+QUICK = {"hidden": [64] * 3, "batch_size": 100, "rounds": 6, "at_once": [20, 100]}
 EXPERIMENT = Experiment(
     __file__,
     measure,
     show,
+    FULL,
+    QUICK,
     place=5,
-    # The results that depend on the clock.
     noise=(
         "local_over_deterministic",
         "per_example_over_local",
         "rows.*.examples_at_once",
         "at_least_50_times_faster",
     ),
-    full={"hidden": [1024] * 3, "batch_size": 1000, "rounds": 9, "at_once": [2, 5, 10]},
-    quick={"hidden": [64] * 3, "batch_size": 100, "rounds": 6, "at_once": [20, 100]},
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

@@ -268,23 +268,15 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"summary": list(summarised(rows)), "statements": list(statements(rows)), "rows": rows}
 
 
+FULL = {
+    "methods": list(networks.METHODS),
+    "widths": [100, 200, 400],
+    "epochs": 40,
+    "patience": 10,
+    "batch_size": 100,
+}
+QUICK = {"widths": [24, 48], "epochs": 3, "patience": 3, "batch_size": 24}
 EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=6,
-    seeds=(1, 2, 3),
-    full={
-        "methods": list(networks.METHODS),
-        "widths": [100, 200, 400],
-        "epochs": 40,
-        "patience": 10,
-        "batch_size": 100,
-    },
-    quick={"widths": [24, 48], "epochs": 3, "patience": 3, "batch_size": 24},
-    parted=True,
-    draw=draw,
+    __file__, measure, show, FULL, QUICK, place=6, seeds=(1, 2, 3), parted=True, draw=draw
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

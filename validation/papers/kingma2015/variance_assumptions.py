@@ -155,27 +155,19 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"cases": parts.share(ASSUMPTIONS, case, "assumptions")}
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=3,
-    seeds=(1, 2, 3),
-    full={
-        "hidden": [1024] * 3,
-        "batch_size": 1000,
-        "most_epochs": 20,
-        "pairs": {"local": 30, "per_batch": 60, "none": 30},
-        "test_error": printed.TEST_ERROR_AFTER[10],
-    },
-    quick={
-        "hidden": [32] * 3,
-        "batch_size": 100,
-        "most_epochs": 3,
-        "pairs": {"local": 7, "per_batch": 7, "none": 7},
-        "test_error": 40.0,
-    },
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {
+    "hidden": [1024] * 3,
+    "batch_size": 1000,
+    "most_epochs": 20,
+    "pairs": {"local": 30, "per_batch": 60, "none": 30},
+    "test_error": printed.TEST_ERROR_AFTER[10],
+}
+QUICK = {
+    "hidden": [32] * 3,
+    "batch_size": 100,
+    "most_epochs": 3,
+    "pairs": {"local": 7, "per_batch": 7, "none": 7},
+    "test_error": 40.0,
+}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=3, seeds=(1, 2, 3))
+EXPERIMENT.run(__name__)

@@ -20,16 +20,16 @@ def show(record: Record) -> str:
     return f"{comparison.of_all(record)}\n\nNo worse than the paper in both numbers: {good}."
 
 
+FULL = {"epochs": 200, **comparison.FULL, "batch_size": 100, "cases": CASES, "once": ONCE}
+# With a warm-up that is over sooner, small means are all pruned.
+QUICK = {"warm_up": [3, 6]}
 EXPERIMENT = comparison.experiment(
     __file__,
     network="lenet_300_100",
     show=show,
     place=6,
-    full={"epochs": 200, **comparison.FULL, "batch_size": 100, "cases": CASES, "once": ONCE},
-    # With a warm-up that is over sooner, small means are all pruned.
-    quick={"warm_up": [3, 6]},
+    full=FULL,
+    quick=QUICK,
     noise=("*.sparse.largest_difference",),
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

@@ -112,20 +112,14 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"networks": networks, "layers": list(map(layer_of, settings["densities"]))}
 
 
+FULL = {
+    "batches": [1, 100, 1000],
+    "rounds": 9,
+    "width": 1024,
+    "densities": [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001],
+}
+QUICK = {"batches": [1, 20], "rounds": 3, "width": 64, "densities": [0.5, 0.05]}
 EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=5,
-    noise=("*.largest_difference",),
-    full={
-        "batches": [1, 100, 1000],
-        "rounds": 9,
-        "width": 1024,
-        "densities": [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001],
-    },
-    quick={"batches": [1, 20], "rounds": 3, "width": 64, "densities": [0.5, 0.05]},
+    __file__, measure, show, FULL, QUICK, place=5, noise=("*.largest_difference",)
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

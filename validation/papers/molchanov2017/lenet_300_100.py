@@ -8,12 +8,8 @@ noise. The paper prints one network.
 
 from validation.papers.molchanov2017 import comparison
 
+FULL = {"epochs": 200, **comparison.FULL}
 EXPERIMENT = comparison.experiment(
-    __file__,
-    place=1,
-    full={"epochs": 200, **comparison.FULL},
-    noise=("*.sparse.largest_difference",),
+    __file__, place=1, full=FULL, noise=("*.sparse.largest_difference",)
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

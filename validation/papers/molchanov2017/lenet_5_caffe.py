@@ -6,13 +6,13 @@ of the five divergences.
 
 from validation.papers.molchanov2017 import comparison
 
+FULL = {**comparison.FULL, "epochs": 80, "cases": ["exact", "molchanov"]}
+QUICK = {"cases": comparison.FULL["cases"]}
 EXPERIMENT = comparison.experiment(
     __file__,
     place=2,
-    full={**comparison.FULL, "epochs": 80, "cases": ["exact", "molchanov"]},
-    quick={"cases": comparison.FULL["cases"]},
+    full=FULL,
+    quick=QUICK,
     noise=("*.sparse.largest_difference", "*.by_threshold.*"),
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

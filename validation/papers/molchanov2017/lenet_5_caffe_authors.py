@@ -13,17 +13,17 @@ both.
 from validation.papers.molchanov2017 import comparison
 from validation.papers.molchanov2017.authors_settings import show
 
+FULL = {"epochs": 200, **comparison.FULL, "batch_size": 100, "cases": ["authors"]}
+# With a warm-up that is over sooner, or a higher rate, all weights are pruned.
+QUICK = {"warm_up": [3, 12], "learning_rate": 1e-2}
 EXPERIMENT = comparison.experiment(
     __file__,
     network="lenet_5_caffe",
     show=show,
     place=7,
     seeds=(1, 2),
-    full={"epochs": 200, **comparison.FULL, "batch_size": 100, "cases": ["authors"]},
-    # With a warm-up that is over sooner, or a higher rate, all weights are pruned.
-    quick={"warm_up": [3, 12], "learning_rate": 1e-2},
+    full=FULL,
+    quick=QUICK,
     noise=("*.sparse.largest_difference", "*.by_threshold.*"),
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

@@ -92,16 +92,8 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"rows": parts.rows("training networks", make, **determining(settings))}
 
 
+FULL = {"epochs": 200, **{k: v for k, v in comparison.FULL.items() if k != "cases"}}
 EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=3,
-    seeds=(1, 2, 3),
-    full={"epochs": 200, **{k: v for k, v in comparison.FULL.items() if k != "cases"}},
-    quick=comparison.QUICK,
-    draw=draw,
+    __file__, measure, show, FULL, comparison.QUICK, place=3, seeds=(1, 2, 3), draw=draw
 )
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+EXPERIMENT.run(__name__)

@@ -168,24 +168,16 @@ def show(record: Record) -> str:
     return f"{found}\n\n{shown}"
 
 
-EXPERIMENT = Experiment(
-    __file__,
-    measure,
-    show,
-    place=8,
-    seeds=(1, 2, 3),
-    full={
-        "cases": list(CASES),
-        "epochs": 40,
-        "warm_up": [0, 15],
-        "batch_size": 200,
-        "learning_rate": 3e-3,
-        "initial": -4.0,
-        "tolerance": 0.2,
-        "rounds": 20,
-    },
-    quick={"epochs": 12, "warm_up": [0, 6], "batch_size": 50, "learning_rate": 2e-2, "rounds": 2},
-)
-
-if __name__ == "__main__":
-    EXPERIMENT.run()
+FULL = {
+    "cases": list(CASES),
+    "epochs": 40,
+    "warm_up": [0, 15],
+    "batch_size": 200,
+    "learning_rate": 3e-3,
+    "initial": -4.0,
+    "tolerance": 0.2,
+    "rounds": 20,
+}
+QUICK = {"epochs": 12, "warm_up": [0, 6], "batch_size": 50, "learning_rate": 2e-2, "rounds": 2}
+EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=8, seeds=(1, 2, 3))
+EXPERIMENT.run(__name__)
