@@ -3,19 +3,16 @@
     python -m validation.record check [FILE ...] [--jobs N]
     python -m validation.record reprobe FILE --because REASON
 
-A record is a JSON file in ``validation/results``. It holds the command that made it, the commit,
-versions, machine and date, its content, and a hash of all of these (the seal), which reveals manual
-changes. A record of an experiment also holds ``settings``, the sizes and options of the run, and
-``probe``, the numbers of the experiment's quick form at the same commit.
+A record is a JSON file in ``validation/results``: the command that made it, the commit, versions,
+machine and date, its content, and a hash of all of these (the seal), which reveals manual changes.
+A record of an experiment also holds ``settings``, the sizes of the run, and ``probe``, the numbers
+of the experiment's quick form at the same commit.
 
-``check`` asks the module in the record's command. An experiment compares the settings with today's,
-runs its quick form again, and compares the numbers with the probe, column by column. Kernels
-compare the bits of fixed outputs, and cheap studies are computed again in full. Records of speed
-and of long searches are evidence of their commit, so only their seals are checked. ``check`` prints
-a line for each record that does not hold, and fails if there is one.
-
-A new probe needs a new full run, or a reason: ``reprobe`` moves the old probe to
-``replaced_probes`` with that reason, which the experiment's page shows.
+``check`` lets the module in the record's command compare it with today's code: an experiment its
+settings and its quick form, column by column, kernels the bits of fixed outputs, and cheap studies
+all. Records of speed and of long searches are evidence of their commit, so only their seals are
+checked. A new probe needs a new full run, or a reason (``reprobe``), which the experiment's page
+shows.
 """
 
 import argparse

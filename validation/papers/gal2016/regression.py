@@ -6,15 +6,13 @@ the noise of the data. Means over the seeds, on points that were not trained on:
 (data), between them, and beyond.
 
 Binary and Gaussian dropout of a fixed rate p minimise the risk with the L2 term of Gal and
-Ghahramani (2016), section 3, which makes dropout a variational posterior: for N points, noise of
-variance 1/tau and a prior N(0, 1/l^2) of the weights W,
+Ghahramani (2016), section 3: for N points, noise of variance 1/tau and a prior N(0, 1/l^2) of the
+weights W,
 
     (tau/2N) sum_n (y_n - f(x_n))^2 + (l^2/2N) (E|W|^2 + |b|^2).
 
-There W is M with some rows dropped, and E|W|^2 is (1 - p) |M|^2. Here the other rows are divided by
-1 - p, as in torch, so E|W|^2 is |M|^2/(1 - p), as with Gaussian noise. Variational dropout
-maximises its bound with the exact divergence. scikit-learn's Gaussian process serves as a
-reference.
+There W is M with some rows dropped. Here the other rows are divided by 1 - p, as in torch, so
+E|W|^2 is |M|^2/(1 - p), as with Gaussian noise. Variational dropout maximises its bound.
 """
 
 import math

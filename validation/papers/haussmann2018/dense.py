@@ -6,16 +6,12 @@ the divergence rises over the first 3; the rate falls linearly from 10⁻³ to 0
 degrees of freedom and the scale 0.01. The parameters of the priors were not tuned. Our text of the
 paper has lost the numbers of Table 1.
 
-All networks of a seed have the same initial weights and see the examples in the same order.
-
-The log-uniform prior is improper, and `hron2017.normaliser` shows what this does to posteriors of
-a few weights. Here we ask whether training can find it, with the prior cut off to a < abs(w) < b
-and L = log(b/a). From such a prior, -KL of a Gaussian without its mass beyond the cut-offs is the
-improper one, with -KL = 0 as alpha goes to infinity, plus log(4 pi e)/2 + gamma/2 - log(2 L). This
-is the same for all Gaussians, so training never sees the cut-offs. But a posterior that is the
-prior cut off again, to a < abs(w) < e, has -KL = log(log(e/a)/L) for each weight, which goes to 0
-as L grows. Its networks ignore the data if e is small: with inputs from 0 to 1, no bias and widths
-n_i, all outputs are below e^3 times the product of the widths.
+Can training find the improper posterior? Cut the log-uniform prior off to a < abs(w) < b, with L =
+log(b/a). Then -KL of a Gaussian without its mass beyond is the improper one, with -KL = 0 as alpha
+goes to infinity, plus log(4 pi e)/2 + gamma/2 - log(2 L). A posterior that is the prior cut off
+again, to a < abs(w) < e, has -KL = log(log(e/a)/L) for each weight, which goes to 0 as L grows.
+With inputs from 0 to 1, no bias and widths n_i, all outputs of its networks are below e^3 times the
+product of the widths, so that they ignore the data if e is small.
 """
 
 import math

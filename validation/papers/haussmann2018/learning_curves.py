@@ -6,13 +6,8 @@ Our text of the paper lacks the rate (we take 10⁻³) and the minibatch (100). 
 warm-up: nearly all weights have log α > 3 after the first epoch then. With a warm-up of the same
 bound, the third method, half of them have, and its error is lower.
 
-All networks of a seed have the same initial weights and see the examples in the same order. The
-expected log-likelihood is VBP's closed form, or one sample by local reparameterisation. The test
-error is measured with the means of the weights.
-
-Weights are pruned by log alpha > 3, and by a threshold in the valley of the histogram of log alpha,
-which is found without the test set. At the end VBP's output variance is compared with that of
-samples of the weights, on test images.
+All networks of a seed have the same initial weights and see the examples in the same order. At the
+end VBP's output variance is compared with that of samples of the weights, on test images.
 """
 
 import statistics

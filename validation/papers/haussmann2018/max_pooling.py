@@ -3,8 +3,6 @@
 A convolution of 8 channels with maximum pooling and two linear layers, 64-10, trained on inputs
 with noise of variance 0.01: VBP propagates the variance, and the sampled network draws the noise.
 Adam for 10 epochs; the weight of the divergence rises over the first 5.
-
-All networks of a seed have the same initial weights and minibatches.
 """
 
 import math

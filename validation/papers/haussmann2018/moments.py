@@ -4,9 +4,8 @@ Small networks as torch initialises them, on one test image, against samples of 
 the recursion's assumptions hold, no output's moments differ from the samples' by 5 standard errors.
 In the other networks the difference is the recursion's own.
 
-Each example of a minibatch of equal images has its own sample of the weights
-(estimator="per_example"), so that an output comes from its joint distribution. The rectifier alone
-is compared with the moments of a rectified normal variable, which have a closed form.
+Each example of a minibatch of equal images has its own sample of the weights, so that an output
+comes from its joint distribution.
 """
 
 import math

@@ -3,8 +3,6 @@
 784-100-100-10 with the log-uniform prior, trained as in Table 1 above, with 1 to 30 samples of each
 example's outputs in a step. The paper says that more samples improve the error only marginally; our
 text has lost the table's numbers.
-
-Each minibatch is repeated, so that an example has several samples of each layer's output.
 """
 
 from collections.abc import Iterator

@@ -4,17 +4,11 @@ The same posteriors by NumPyro. With cut-offs, their mean moves with the cut-off
 log|w| is a random walk. The walk of the linear model is reflected near its start: T √n is its limit
 for many draws.
 
-- With cut-offs the posterior is proper. NUTS draws log|w|, with the sign summed over, and the
-  tables compare the mean of log|w| and the share of |w| < 1e-3 with quadrature. As a -> 0 the mean
-  tends to -inf and the share to 1. For the logistic regression with the one observation (1, 1),
-  log|w| is exactly uniform on (log a, log b).
-- Without cut-offs, HMC draws log|w| with trajectories of fixed length T. Where the density is flat,
-  a trajectory moves log|w| by T times a standard normal number. For that logistic regression log|w|
-  is therefore a random walk with root mean square T sqrt(n) and mean magnitude T sqrt(2 n/pi) after
-  n draws. The linear model reflects the walk near its start, so these are its limits for many
-  draws.
-- Without cut-offs, NUTS with adaptation draws w itself under `ImproperLogUniform`. R-hat and the
-  effective number of draws show whether a user would notice.
+With cut-offs, NUTS draws log|w|, with the sign summed over. Without them, HMC has trajectories of
+length T. Where the density is flat, each moves log|w| by T times a standard normal number, so that
+after n draws the root mean square is T sqrt(n) and the mean magnitude T sqrt(2 n/pi). At last NUTS
+with adaptation draws w itself under `ImproperLogUniform`, and R-hat shows whether a user would
+notice.
 """
 
 import itertools

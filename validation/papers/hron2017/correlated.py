@@ -3,21 +3,13 @@ r"""Section 3: correlated noise.
 A row w = s θ of K weights, s ~ N(1, α), with a thickness τ across θ. As τ goes to 0, KL grows as (K
 − 1) log(1/τ).
 
-The mass of the row lies on a line. With a thickness tau in every direction it has a density,
-
-    q(w) = N(theta, alpha theta theta^T + tau^2 I),
-
-and the divergence from the prior, C/|w_i| for each weight with C = 1, is
+With this thickness q(w) = N(theta, alpha theta theta^T + tau^2 I), and from C/|w_i| with C = 1
 
     KL = sum_i KL(N(theta_i, alpha theta_i^2 + tau^2)) + sum_i log sigma_i - 1/2 log det Sigma,
 
-with log det Sigma = 2 (K - 1) log tau + log(tau^2 + alpha |theta|^2). It is the sum of the
-divergences of the marginals, by `kl_normal`, and their total correlation. As tau -> 0 it is
+with log det Sigma = 2 (K - 1) log tau + log(tau^2 + alpha |theta|^2). As tau -> 0 it is
 
-    (K - 1) log(1/tau) + K KL(alpha) + sum_i log|theta_i| - log|theta| + (K - 1)/2 log alpha,
-
-which goes to infinity with slope K - 1 in log(1/tau), for any theta. The record compares both with
-the mean of log q(w) - log p(w) over samples. A prior over s alone gives KL(alpha).
+    (K - 1) log(1/tau) + K KL(alpha) + sum_i log|theta_i| - log|theta| + (K - 1)/2 log alpha.
 
 Rounding gives the line a thickness: the tables include tau = 2^-23 (float32) and 2^-52 (float64).
 """

@@ -3,24 +3,15 @@ r"""Proposition 1: the normaliser.
 One weight under C/|w|, C = 1, on a < |w| < b. If the likelihood at 0 is L(0) > 0, the normaliser is
 2 L(0) log(1/a) plus a constant.
 
-Without the cut-off around 0 the normaliser is infinite wherever the likelihood L is continuous and
-positive at w = 0. With it, by the proof, the normaliser exceeds 2 r log(d/a) where L > r on
-|w| < d.
+By the proof, the normaliser exceeds 2 r log(d/a) where L > r on |w| < d. For the paper's logistic
+regression with one observation Z = log(b/a), because the sigmoids of w and of -w add up to 1. The
+left side is log(1/a)/2 + c and the right one log(1/a)/2 + log b - c, where c = (log(pi/2) -
+gamma)/2.
 
-For the paper's logistic regression with the one observation (1, 1) all constants are known: the two
-sigmoids of w and of -w add up to 1, so that Z = log(b/a) for any cut-offs; the left side is
-log(1/a)/2 + c and the right one log(1/a)/2 + log b - c, where c = (log(pi/2) - gamma)/2. The
-paper's bounds of the right tail are log(K/k)/(1 + e^-k) and log(K/k).
-
-For a network of several weights the normaliser is a power of the logarithm. These networks have one
-input, one hidden unit and one output. With both cut-offs at a, the normaliser is a quadratic in
-log(1/a) with the leading term 4 L(0) log(1/a)^2. With only the first weight's cut-off at a, it is
-linear, and its slope is 2 times the normaliser of the rest of the network at w = 0, as in the
-proof.
-
-Floating-point numbers also have cut-offs, as Kingma et al. 2015 say in appendix A. For the
-cut-offs of float32 and float64, the last table shows which share of the posterior's mass is closer
-to 0 than a tenth of the standard error. Its rows are distances from 0 in standard errors.
+A network has one input, one hidden unit and one output. With both cut-offs at a, its normaliser is
+a quadratic in log(1/a) with the leading term 4 L(0) log(1/a)^2. With only the first weight's
+cut-off at a, it is linear, and its slope is 2 times the normaliser of the rest of the network at w
+= 0.
 """
 
 import itertools

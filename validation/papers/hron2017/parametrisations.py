@@ -3,27 +3,19 @@ r"""Section 4: additive and multiplicative.
 KL is least at μ = 0 for every σ. Gradient flow reaches that at a σ that is known beforehand; in
 multiplicative coordinates the flow goes to α = ∞, with KL as 1/t.
 
-Additive is q(w) = N(mu, sigma^2), multiplicative N(theta, alpha theta^2). For the divergence alone,
-with C such that its least value is 0:
+Additive is q(w) = N(mu, sigma^2), multiplicative N(theta, alpha theta^2). Gradient flow of KL in
+(mu, log sigma^2) keeps log sigma^2 + mu^2/4, since dKL/dlog sigma^2 = -mu/2 dKL/dmu. In (mu, log
+sigma) it keeps log sigma + mu^2/2, in (mu, sigma) sigma^2 + mu^2. At its end mu = 0, and KL falls
+as e^(-2 t/sigma^2). In log alpha dalpha/dt = D(sqrt u)/(2 sqrt u) -> 1/2; in alpha itself alpha^3
+grows as 3t/2.
 
-- additive, it is least at mu = 0 for every sigma. There its gradient is 0, and its second
-  derivative in mu is 1/sigma^2. Gradient flow in (mu, log sigma^2) keeps log sigma^2 + mu^2/4,
-  since dKL/dlog sigma^2 = -mu/2 dKL/dmu; so it ends at mu = 0 with log sigma^2 = log sigma_0^2 +
-  mu_0^2/4. In (mu, log sigma) it keeps log sigma + mu^2/2, in (mu, sigma) sigma^2 + mu^2. KL falls
-  as e^(-2 t/sigma^2) at the end;
-- multiplicative, it depends on alpha alone and falls all the way to alpha = inf, as 1/(2 alpha).
-  Gradient flow in log alpha has dalpha/dt = D(sqrt u)/(2 sqrt u) -> 1/2, so that KL falls as 1/t;
-  in alpha itself alpha^3 grows as 3t/2, and KL falls as (12 t)^(-1/3).
-
-With data: one weight with the expected log-likelihood -kappa/2 [(mu - 1)^2 + sigma^2], where the
-square root of kappa is the estimate 1 divided by its standard error. Where the gradient is 0,
+With data, the expected log-likelihood is -kappa/2 [(mu - 1)^2 + sigma^2]. Where the gradient is 0,
 mu = 1/(1 + alpha) and
 
     kappa = 2 u F'(u) (1 + alpha)^2/alpha,    u = 1/(2 alpha),
 
-which falls from inf to 1 as alpha rises from 0 to inf. A weight is therefore kept if kappa > 1, at
-an alpha near 1/kappa for large kappa and near (5/3)/(kappa - 1) for kappa near 1. Otherwise both
-parametrisations go to alpha = inf and mu = 0, on different paths.
+which falls from inf to 1 as alpha rises from 0 to inf. So a weight is kept if kappa > 1, at an
+alpha near 1/kappa for large kappa and near (5/3)/(kappa - 1) for kappa near 1.
 """
 
 import math

@@ -3,12 +3,6 @@ r"""Remarks 1 and 2.
 KL by every method of the library in double precision, next to 30 digits.
 
 `python -m validation.papers` decides the remarks in 40 digits.
-
-- Remark 1: KL of N(mu, sigma^2) from C/|w| with C = 1, by Eq. 1 (`series`), by Eq. 2 (`kummer`), by
-  the integral (`quadrature`), by samples (`monte_carlo`, with its standard error) and by `kl`; and
-  dKL/du, Eq. 3, by `dawson_grad` and each method's gradient; next to the values in 30 digits.
-- Remark 2: KL strictly increases in u. For each method and each published approximation, the table
-  has the least increase from one point to the next, and the least gradient.
 """
 
 import math

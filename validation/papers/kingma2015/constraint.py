@@ -3,10 +3,7 @@
 Variational dropout B with 200 units in each of three hidden layers, averaged parameters; the exact
 divergence and the paper's cubic, with and without the bound.
 
-The paper bounds alpha by 1 because very large alphas "correspond to local optima from which it is
-hard to escape due to large-variance gradients". Its cubic for -KL was fitted below 1, and grows
-without limit above, where the exact -KL levels off. Here the bound and the penalty vary one at a
-time. A run that starts at a large alpha shows whether alpha decreases again.
+A run that starts at a large alpha shows whether alpha decreases again.
 """
 
 import math

@@ -4,10 +4,7 @@ In the networks of Table 2 above, the divergence of the scales is a few thousand
 layers stay below the largest dropout rate, 0.5. Here the divergence of a scale is counted once for
 each weight that it multiplies, or the learning rate is a fifth.
 
-With correlated noise (type A, section 3.2) one scale multiplies all weights of an input unit. The
-paper scales this divergence down by 3 (Figure 1a, A2), because small networks underfit with it.
-``kl_weight`` is the number of weights that a scale multiplies in the lower layers, also for the top
-layer.
+``kl_weight`` is the number of weights that a scale multiplies in the lower layers.
 """
 
 from typing import NamedTuple

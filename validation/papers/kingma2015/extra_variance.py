@@ -6,18 +6,13 @@ standard error: 1 is agreement.
 
 For one example the gradient of the log-likelihood L in sigma_ij^2 is g_j eps_ij a_i / (2 sigma_ij)
 with weight samples (Eq. 43) and g_j zeta_j a_i^2 / (2 sqrt(delta_j)) with local reparameterisation
-(Eq. 44), where g_j = dL/db_j. Given b_j, zeta_j is known and eps_ij is normal with mean a_i
-sigma_ij (b_j - gamma_j)/delta_j and variance 1 - a_i^2 sigma_ij^2/delta_j. So both have the term of
-Eq. 46, with q = (b_j - gamma_j)^2 a_i^4 / (4 delta_j^2), and weight samples have a second one:
+(Eq. 44), where g_j = dL/db_j. Given b_j, zeta_j is known and eps_ij is normal with variance 1 -
+a_i^2 sigma_ij^2/delta_j. So weight samples add
 
     E[g_j^2] Var[eps_ij | b_j] a_i^2 / (4 sigma_ij^2).
 
-Eq. 45 prints the variance of eps^2 instead of eps. Both readings are compared with the difference
-of the two variances as measured by automatic differentiation of `VariationalLinear`.
-
-The layer has softmax outputs, random means, and log sigma^2 from -6 to -2. Its inputs are the
-brightest pixels of a few training images. With one pixel, eps is known given b, and nothing is
-added.
+Eq. 45 prints the variance of eps^2 instead of eps. The inputs are the brightest pixels of a few
+training images; with one pixel, eps is known given b, and nothing is added.
 """
 
 import math

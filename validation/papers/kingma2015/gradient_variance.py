@@ -5,18 +5,11 @@ of a layer, as a mean over its weights, with the standard error over pairs of mi
 does not say how it averages, but ratios to local reparameterisation do not depend on the average.
 `gradient_variance.py` explains the estimate of the variance and its assumptions.
 
-The gradients are those of Eq. 3, with its factor N/M, in the weights of the top and the bottom
-layer, for minibatches of M = 1000 and the parameters after 10 and after 100 epochs.
-
-Half the squared difference of the gradients of two disjoint minibatches, with independent noise,
-estimates the variance over the minibatch and the noise. A pass through the training set gives
-N/(2M) such pairs, and their spread gives the standard error. With one sample of the weights for a
-minibatch, the examples' part (Eqs. 4 and 5) is too small by at most a share M/N.
-
-The paper does not give the minibatch in training (here 1000), the sharing of alpha (here one for
-each input unit, at most 1, from the rates 0.2 and 0.5), or whether parameters are averaged (here
-not). The variances are also measured where the test error is nearest to the paper's 3 % after 10
-epochs.
+The gradients are those of Eq. 3, with its factor N/M; `gradient_pairs` estimates their variance.
+With one sample of the weights for a minibatch, the examples' part (Eqs. 4 and 5) is too small by at
+most a share M/N. The paper does not give the minibatch in training (here 1000), the sharing of
+alpha (here one for each input unit, at most 1, from the rates 0.2 and 0.5), or whether parameters
+are averaged (here not).
 """
 
 from collections.abc import Callable

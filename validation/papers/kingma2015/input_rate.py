@@ -5,9 +5,8 @@ dropout B keeps the rate of 0.2 at the inputs, which variational dropout B learn
 seeds with its standard error, and the same of the difference from Gaussian dropout B of the same
 seed.
 
-Both draw the same noise. Variational dropout B learns the rate of the inputs, and the divergence,
-which counts once for each weight, raises it to its bound, 0.5. Here the rate is limited to 0.2, or
-the divergence is scaled down by 3, as the paper does for A2.
+Variational dropout B learns the rate of the inputs, and the divergence, which counts once for each
+weight, raises it to its bound, 0.5.
 """
 
 from typing import Any, NamedTuple

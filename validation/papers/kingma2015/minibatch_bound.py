@@ -3,14 +3,13 @@
 784-1024-1024-1024-10 with independent weight noise (variational B), minibatches of 1000: the
 variance of the estimated log-likelihood, by the exact formula, and the bound that Eq. 48 prints.
 
-For N examples and minibatches of M without replacement, with noise of its own for each example
-(local reparameterisation), the exact variance of N/M times the sum of L_i over the minibatch is
+For N examples and minibatches of M without replacement, with noise of its own for each example, the
+exact variance of N/M times the sum of L_i over the minibatch is
 
     N^2 (1 - M/N)/M S^2 + N/M sum_i Var[L_i],
 
-where S^2 is the sample variance of E[L_i] over all examples. The covariances of Eq. 48 are zero, so
-that its bound is N/M (L_D^2/N + sum_i Var[L_i]) with L_D = sum_i E[L_i]. E[L_i] and Var[L_i] are
-estimated from draws of the noise, and the noise of the means is taken off S^2.
+where S^2 is the sample variance of E[L_i] over all examples. The bound of Eq. 48 is N/M (L_D^2/N +
+sum_i Var[L_i]) with L_D = sum_i E[L_i].
 """
 
 # mypy: allow-untyped-calls

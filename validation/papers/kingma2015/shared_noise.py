@@ -4,20 +4,14 @@ One sample of the weights for each minibatch instead of one for each data point 
 of the gradients of two data points, Eq. 5. Here this covariance is measured directly.
 `shared_noise.py` has the formula.
 
-A minibatch of M of the N examples has the gradient (N/M) sum_i g_i. One sample of the weights for
-the whole minibatch adds the covariances of two examples to its variance, Eq. 5. Their sum is
-
-    N^2 (1 - 1/M) E Cov(g_i, g_j),    i != j,
-
-where the covariance is over the sample of the weights. This number is the difference of two rows of
-Table 1, but there it has the errors of both. Here it is measured directly: for two disjoint sets A
-and B of examples and two samples of the weights z and z',
+A minibatch of M of the N examples has the gradient (N/M) sum_i g_i. One sample of the weights adds
+N^2 (1 - 1/M) E Cov(g_i, g_j), i != j, to its variance. For two disjoint sets A and B of examples
+and two samples of the weights z and z',
 
     (1 - 1/M) <g_A(z) - g_A(z'), g_B(z) - g_B(z')> / 2
 
-has this mean, where g_A is N times the mean gradient of the examples in A. The record has the mean
-over the weights of a layer; the spread of such products gives its standard error. The network, its
-training and its seed are those of `gradient_variance`.
+has this mean, where g_A is N times the mean gradient of the examples in A. The network is that of
+`gradient_variance`.
 """
 
 # mypy: allow-untyped-calls

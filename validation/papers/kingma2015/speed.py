@@ -3,9 +3,7 @@
 The same network, whole training steps with Adam and the divergence.
 
 With weights drawn for each example, a minibatch of 1000 would hold 11 GB of weights. It is
-processed in pieces of the fastest size, whose gradients add up. The four methods are timed in turn.
-The time of an epoch is the median time of a step, times the number of minibatches in the training
-set.
+processed in pieces of the fastest size, whose gradients add up.
 """
 
 # mypy: allow-untyped-calls

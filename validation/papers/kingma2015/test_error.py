@@ -4,9 +4,7 @@ Three hidden layers of each width, early stopping on the last sixth of the train
 averaging; the mean over the seeds, with its standard error. α is one for each input unit, starts
 from the rates 0.2 and 0.5, and is at most 1.
 
-Training stops if the error of the averaged parameters on the last sixth of the training examples
-has not fallen for a number of epochs; the epoch with the least such error counts. All methods of a
-seed have the same initial weights and the same order of the examples.
+All methods of a seed have the same initial weights and the same order of the examples.
 """
 
 import itertools

@@ -3,9 +3,6 @@
 The networks of the table with as many weights as the paper keeps in each layer, at random places,
 and one square layer by the share of weights that are kept. All are stored sparse here; `to_sparse`
 stores a layer dense that keeps more than a tenth.
-
-The time is that of a forward pass over test images: the shortest of several rounds, in which the
-networks take turns.
 """
 
 import time

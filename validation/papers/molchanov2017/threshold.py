@@ -3,8 +3,6 @@
 LeNet-300-100 with the exact divergence, trained on five sixths of the training set. The chosen
 threshold is the one with the fewest weights whose error on the last sixth is within one standard
 error of the least.
-
-The thresholds are from -4 to 8. The paper uses 3, without such a curve.
 """
 
 import math
