@@ -8,8 +8,7 @@ import pytest
 from validation import generated
 from validation.codegen import __main__ as generator
 from validation.codegen import emit_c, emit_triton
-from validation.codegen.graph import Output
-from validation.codegen.trace import Tracer
+from validation.codegen.trace import Output, Tracer
 
 INF = math.inf
 

@@ -18,7 +18,7 @@ from validation.papers.molchanov2017 import (  # noqa: E402
     masks,
     models,
 )
-from validation.training.scheduled import ScheduledRun  # noqa: E402
+from validation.training.loop import ScheduledRun  # noqa: E402
 
 
 class TestComparison:

@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 
 from logunif_kl.torch import nn  # noqa: E402
 from validation.training import gradient_pairs, loop, networks  # noqa: E402
-from validation.training.average import TemporalAverage  # noqa: E402
 from validation.training.checkpoint import CheckpointError  # noqa: E402
 from validation.training.data import Split  # noqa: E402
+from validation.training.loop import TemporalAverage  # noqa: E402
 from validation.training.parts import Parts  # noqa: E402
 
 rng = np.random.default_rng(3)

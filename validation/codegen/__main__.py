@@ -6,7 +6,7 @@ from pathlib import Path
 from logunif_kl._arithmetic import functions, normal_float32
 from validation import generated
 from validation.codegen import emit_c, emit_triton
-from validation.codegen.graph import Output
+from validation.codegen.trace import Output
 from validation.paths import PACKAGE
 
 COMMAND = "python -m validation.codegen"

@@ -6,8 +6,7 @@ A product that is used once, in a sum, becomes a fused multiply-add if the proce
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from validation.codegen.graph import Output, needed, shortest, traced
-from validation.codegen.trace import Node
+from validation.codegen.trace import Node, Output, needed, shortest, traced
 
 HEADER = """\
 /* The arithmetic of `normal_float32`, with the operations of `float32_simd.h`.

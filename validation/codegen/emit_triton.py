@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from validation.codegen.graph import Output, needed, shortest, traced
-from validation.codegen.trace import OPERATORS, Node
+from validation.codegen.trace import OPERATORS, Node, Output, needed, shortest, traced
 
 HEADER = '''\
 """The arithmetic of ``_arithmetic`` in float32, as device functions in Triton.

@@ -1,4 +1,4 @@
-"""A namespace whose arrays are symbols, and which records the operations of the arithmetic.
+"""A namespace whose arrays are symbols, which records the operations of functions to write.
 
 Equal expressions are one node, so a subexpression that occurs twice is computed once. An output can
 be written without the nodes that only other outputs need.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import operator
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 OPERATORS = {
     "add": "+",
@@ -173,3 +173,43 @@ class Tracer:
     def clip(self, x: Node, low: Any, high: Any) -> Node:
         x = self.maximum(x, low)
         return x if high is None else self.minimum(x, high)
+
+
+class Output(NamedTuple):
+    """A function to write: some of the results of a function of `_arithmetic`."""
+
+    name: str
+    arguments: Sequence[str]
+    function: Callable[..., Any]
+    pick: Sequence[int]
+    summary: str
+
+
+def traced(output: Output) -> list[Node]:
+    tracer = Tracer()
+    result = output.function(tracer, *(tracer.argument(a) for a in output.arguments))
+    results = result if isinstance(result, tuple) else (result,)
+    return [results[i] for i in output.pick]
+
+
+def needed(outputs: Sequence[Node]) -> list[Node]:
+    """Return the nodes that the outputs need, in order of computation."""
+    wanted: set[int] = set()
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if id(node) not in wanted:
+            wanted.add(id(node))
+            stack += [o for o in node.operands if isinstance(o, Node)]
+    return [n for n in outputs[0].tracer.nodes.values() if id(n) in wanted]
+
+
+def shortest(value: float) -> str:
+    for digits in range(1, 10):
+        text = f"{value:.{digits}g}"
+        try:
+            if rounded_to_float32(float(text)) == value:
+                return repr(float(text)).replace("e+", "e")
+        except ValueError:  # rounding overflowed float32
+            continue
+    return repr(value)

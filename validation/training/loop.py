@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ import torch
 from logunif_kl.torch import nn
 from validation.output import CommandError, Record
 from validation.training import checkpoint
-from validation.training.average import TemporalAverage
 from validation.training.data import Split
 
 CHECK_EVERY = 60.0  # seconds between two checkpoints within an epoch
+ENTRIES = 6  # in the record of an epoch, before results are added
 
 
 class TrainingError(CommandError):
@@ -102,6 +102,54 @@ def fingerprint(split: Split) -> str:
     return found.hexdigest()
 
 
+class TemporalAverage:
+    """The moving average of a model's parameters in Kingma and Ba 2015 (Adam), section 7.2.
+
+    After step t the average is theta_bar_t / (1 - decay^t), where theta_bar_0 = 0 and
+    theta_bar_t = decay theta_bar_(t-1) + (1 - decay) theta_t.
+    """
+
+    def __init__(self, model: torch.nn.Module, decay: float = 0.999) -> None:
+        if not 0.0 <= decay < 1.0:
+            raise ValueError(f"decay must be in [0, 1), got {decay!r}: 0.999 is usual")
+        self._model, self._decay, self._steps = model, decay, 0
+        self._sums = {
+            name: torch.zeros_like(value, memory_format=torch.preserve_format)
+            for name, value in model.named_parameters()
+        }
+
+    @torch.no_grad()
+    def update(self) -> None:
+        self._steps += 1
+        for name, value in self._model.named_parameters():
+            self._sums[name].lerp_(value.detach(), 1.0 - self._decay)
+
+    @contextlib.contextmanager
+    def applied(self) -> Iterator[torch.nn.Module]:
+        if not self._steps:
+            raise ValueError("there is no average before the first step: call update first")
+        own = {name: value.detach().clone() for name, value in self._model.named_parameters()}
+        correction = 1.0 - self._decay**self._steps
+        self._put({name: total / correction for name, total in self._sums.items()})
+        try:
+            yield self._model
+        finally:
+            self._put(own)
+
+    @torch.no_grad()
+    def _put(self, values: dict[str, torch.Tensor]) -> None:
+        for name, value in self._model.named_parameters():
+            value.copy_(values[name])
+
+    def state_dict(self) -> Record:
+        return {"steps": self._steps, "decay": self._decay, "sums": self._sums}
+
+    def load_state_dict(self, state: Record) -> None:
+        self._steps, self._decay = state["steps"], state["decay"]
+        for name, total in self._sums.items():
+            total.copy_(state["sums"][name])
+
+
 class Run:
     """A network in training, and everything that determines how the run continues.
 
@@ -149,9 +197,13 @@ class Run:
         while self.epoch < epochs:
             yield self._finish_epoch()
 
-    def finish(self, epochs: int) -> None:
-        """Train until the end of epoch ``epochs``."""
-        while self.epoch < epochs:
+    def finish(self, epochs: int, look: Callable[[], Record] = dict) -> None:
+        """Train until the end of epoch ``epochs``; add to each record what ``look`` returns."""
+        while True:
+            if self.history and len(self.history[-1]) == ENTRIES and (found := look()):
+                self.amend(**found)
+            if self.epoch >= epochs:
+                break
             self._finish_epoch()
 
     def amend(self, **found: Any) -> None:
@@ -245,6 +297,63 @@ class Run:
         self._in_epoch += len(rows)
         for place, value in enumerate(found):
             self._sums[place] += len(rows) * value
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Schedule:
+    """The learning rate falls linearly to 0 over ``epochs``; the KL has a warm-up.
+
+    The weight of the KL rises linearly from 0 to 1 between the epochs ``warm_up[0]`` and
+    ``warm_up[1]``, as in Molchanov et al. (2017), section 5. The rate is constant over the first
+    part ``flat`` of the epochs.
+    """
+
+    epochs: int
+    warm_up: tuple[float, float]
+    flat: float = 0.0
+
+    def rate(self, epoch: float) -> float:
+        return min(max(1.0 - epoch / self.epochs, 0.0) / (1.0 - self.flat), 1.0)
+
+    def kl_weight(self, epoch: float) -> float:
+        begin, end = self.warm_up
+        return nn.linear_warm_up(epoch, begin, end)
+
+    def about(self) -> Record:
+        flat = {"flat": self.flat} if self.flat else {}
+        return {"epochs": self.epochs, "warm_up": list(self.warm_up), **flat}
+
+
+class ScheduledRun(Run):
+    """A `Run` that follows a `Schedule`; the step determines its state, so it can resume.
+
+    After each step it sets the means to zero whose log alpha is at least ``zero_from``.
+    ``mask_from`` is that of `logunif_kl.torch.nn.ELBO`.
+    """
+
+    def __init__(
+        self,
+        *given: Any,
+        schedule: Schedule,
+        about: Record,
+        zero_from: float = math.inf,
+        mask_from: float | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(*given, about={**about, "schedule": schedule.about()}, **options)
+        self._schedule, self._zero_from = schedule, zero_from
+        if mask_from is not None:
+            self._objective.elbo.mask_from = mask_from
+
+    def _take_step(self) -> None:
+        epoch = self.epoch + self._in_epoch / len(self._examples)
+        for group in self._optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate * self._schedule.rate(epoch)
+        weight = self.settings.kl_weight * self._schedule.kl_weight(epoch)
+        self._objective.elbo.kl_weight = weight
+        super()._take_step()
+        if self._zero_from < math.inf:
+            nn.zero_means(self.model, self._zero_from)
 
 
 @torch.no_grad()

@@ -36,20 +36,22 @@ class Parts:
     def by_seed(
         self,
         title: str,
-        names: Sequence[str],
+        names: Iterable[str | tuple[Any, ...]],
         settings: Record,
         make: Callable[..., T],
         *given: Any,
         without: Sequence[str] = (),
-        **more: Any,
     ) -> list[T]:
-        """Return ``make(name, seed, settings, *given)`` for each seed and name."""
+        """Return ``make(*name, seed, settings, *given)`` for each seed and name, or names."""
+        each = [name if isinstance(name, tuple) else (name,) for name in names]
         cells = {
-            f"{slug(name)}-seed{seed}": partial(make, name, seed, settings, *given)
+            slug("-".join(map(str, (*name, f"seed{seed}")))): partial(
+                make, *name, seed, settings, *given
+            )
             for seed in settings["seeds"]
-            for name in names
+            for name in each
         }
-        return self.rows(title, cells, **determining(settings, *without), **more)
+        return self.rows(title, cells, **determining(settings, *without))
 
     def share(self, items: Iterable[str], do: Callable[[str], T], title: str = "parts") -> list[T]:
         """Call a function for each item, or for every N-th item and then raise `Incomplete`."""

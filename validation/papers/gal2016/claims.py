@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from validation.papers.quadrature import NODES, WEIGHTS, log_sigmoid
+from validation.papers.definition import NODES, WEIGHTS, log_sigmoid
 from validation.papers.statement import Found, statement
 
 

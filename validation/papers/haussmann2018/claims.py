@@ -5,7 +5,7 @@ from typing import Any
 
 from scipy import integrate, optimize, special, stats
 
-from validation.papers.quadrature import log_sigmoid
+from validation.papers.definition import log_sigmoid
 from validation.papers.statement import Found, statement
 
 STEEP = 10.0  # C of section 2.3.1

@@ -27,7 +27,7 @@ from scipy import optimize
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns, measured, number, yes
-from validation.papers.haussmann2018 import thresholds
+from validation.papers.haussmann2018 import networks, thresholds
 from validation.papers.haussmann2018.networks import Annealed, Method
 from validation.summary import averaged, grouped, named
 from validation.training.data import CLASSES
@@ -256,16 +256,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     }
 
 
-FULL = {
-    "priors": list(PRIORS),
-    "units": 400,
-    "epochs": 10,
-    "batch_size": 100,
-    "learning_rate": 1e-3,
-    "kl_weight": 1.0,
-    "warm_up": 3,
-    "samples": 20,
-}
-QUICK = {"units": 20, "epochs": 6, "batch_size": 24, "kl_weight": 0.02, "samples": 5}
+FULL = {**networks.FULL, "priors": list(PRIORS), "units": 400, "warm_up": 3, "samples": 20}
+QUICK = {**networks.QUICK, "units": 20, "samples": 5}
 EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=5, seeds=(1, 2, 3), parted=True)
 EXPERIMENT.run(__name__)

@@ -12,7 +12,7 @@ import torch
 
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import Cell, columns, measured
-from validation.papers.haussmann2018 import learning_curves
+from validation.papers.haussmann2018 import learning_curves, networks
 from validation.papers.haussmann2018.networks import METHODS, bound
 from validation.summary import grouped, mean_and_error, named
 from validation.training.loop import flushed, seeded
@@ -148,22 +148,8 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"summary": list(summarised(rows)), "rows": rows}
 
 
-FULL = {
-    "trained": {"sampled_warm": 20, "vbp_taylor": 10, "vbp_quadratic": 10, "vbp": 10},
-    "epochs": 100,
-    "batch_size": 100,
-    "learning_rate": 1e-3,
-    "kl_weight": 1.0,
-    "samples": 10,
-    "images": 10_000,
-}
-QUICK = {
-    "trained": dict.fromkeys(("sampled_warm", "vbp_taylor", "vbp_quadratic", "vbp"), 2),
-    "epochs": 6,
-    "batch_size": 24,
-    "kl_weight": 0.02,
-    "samples": 2,
-    "images": 20,
-}
+TRAINED = {"sampled_warm": 20, "vbp_taylor": 10, "vbp_quadratic": 10, "vbp": 10}
+FULL = {**networks.FULL, "trained": TRAINED, "epochs": 100, "samples": 10, "images": 10_000}
+QUICK = {**networks.QUICK, "trained": dict.fromkeys(TRAINED, 2), "samples": 2, "images": 20}
 EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=8, seeds=(1, 2, 3), parted=True)
 EXPERIMENT.run(__name__)

@@ -21,7 +21,7 @@ from logunif_kl._atomic_io import plain_log_scale
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import Cell, columns, measured, number, rounded, with_error, yes
-from validation.papers.haussmann2018 import thresholds
+from validation.papers.haussmann2018 import networks, thresholds
 from validation.papers.haussmann2018.networks import METHODS, Annealed, network
 from validation.summary import grouped, mean_and_error, named
 from validation.training.data import Split
@@ -48,9 +48,7 @@ def trained(
         about={"method": method},
         file=parts.file(f"{method}-seed{seed}.pt"),
     )
-    _look(run, dataset.test)
-    for _ in run.train(epochs):
-        _look(run, dataset.test)
+    run.finish(epochs, partial(_look, run, dataset.test))
     return run
 
 
@@ -82,15 +80,14 @@ def train(method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts)
     }
 
 
-def _look(run: Annealed, test: Split) -> None:
-    if run.history and "test_error" not in run.history[-1]:
-        found = evaluate(run.model, test)
-        beyond = thresholds.log_alphas(run.model) > THRESHOLD
-        run.amend(
-            test_error=found["error_percent"],
-            test_log_likelihood=found["log_likelihood"],
-            pruned_percent=100.0 * float(beyond.double().mean()),
-        )
+def _look(run: Annealed, test: Split) -> Record:
+    found = evaluate(run.model, test)
+    beyond = thresholds.log_alphas(run.model) > THRESHOLD
+    return {
+        "test_error": found["error_percent"],
+        "test_log_likelihood": found["log_likelihood"],
+        "pruned_percent": 100.0 * float(beyond.double().mean()),
+    }
 
 
 @torch.no_grad()
@@ -289,17 +286,9 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"summary": list(summarised(rows)), "statements": statements(rows), "rows": rows}
 
 
-FULL = {
-    "methods": ["vbp", "sampled", "vbp_warm"],
-    "epochs": 100,
-    "batch_size": 100,
-    "learning_rate": 1e-3,
-    "kl_weight": 1.0,
-    "samples": 500,
-    "images": 200,
-}
-# With so few examples the divergence, at full weight, would remove all weights.
-QUICK = {"epochs": 6, "batch_size": 24, "kl_weight": 0.02, "samples": 50, "images": 20}
+TRAINED = ["vbp", "sampled", "vbp_warm"]
+FULL = {**networks.FULL, "methods": TRAINED, "epochs": 100, "samples": 500, "images": 200}
+QUICK = {**networks.QUICK, "samples": 50, "images": 20}
 EXPERIMENT = Experiment(
     __file__,
     measure,

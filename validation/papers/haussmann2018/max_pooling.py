@@ -14,6 +14,7 @@ import torch
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns, measured
+from validation.papers.haussmann2018 import networks
 from validation.papers.haussmann2018.networks import METHODS, Annealed
 from validation.summary import averaged, grouped
 from validation.training.data import CLASSES
@@ -108,15 +109,8 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"summary": list(summarised(rows)), "rows": rows}
 
 
-FULL = {
-    "methods": ["vbp", "vbp_taylor", "sampled"],
-    "epochs": 10,
-    "batch_size": 100,
-    "learning_rate": 1e-3,
-    "kl_weight": 1.0,
-    "warm_up": 5,
-    "input_deviation": 0.1,
-}
-QUICK = {"epochs": 6, "batch_size": 24, "kl_weight": 0.02, "warm_up": 3}
+TRAINED = ["vbp", "vbp_taylor", "sampled"]
+FULL = {**networks.FULL, "methods": TRAINED, "warm_up": 5, "input_deviation": 0.1}
+QUICK = {**networks.QUICK, "warm_up": 3}
 EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=4, seeds=(1, 2, 3), parted=True)
 EXPERIMENT.run(__name__)

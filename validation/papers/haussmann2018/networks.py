@@ -12,13 +12,16 @@ import torch
 from logunif_kl.torch import nn
 from validation.output import Record
 from validation.training.data import CLASSES
-from validation.training.scheduled import Schedule, ScheduledRun
+from validation.training.loop import Schedule, ScheduledRun
 
 # From the published code, github.com/manuelhaussmann/vbp: a strided LeNet-5 for MNIST, and C of the
 # relaxed step.
 CHANNELS, KERNEL, STRIDE, HIDDEN = (20, 50), 5, 2, 500
 STEEPNESS = 100.0
 WARM_UP = 15  # epochs
+FULL = {"epochs": 10, "batch_size": 100, "learning_rate": 1e-3, "kl_weight": 1.0}
+# With so few examples the divergence, at full weight, would remove all weights.
+QUICK = {"epochs": 6, "batch_size": 24, "kl_weight": 0.02}
 
 
 class Method(NamedTuple):

@@ -306,16 +306,8 @@ FULL = {
     "walkers": 500,
     "steps": [10, 30, 100, 300, 1000, 3000],
 }
-QUICK = {
-    "models": ["logistic", "linear"],
-    "powers": [4, 12],
-    "chains": 4,
-    "warmup": 300,
-    "draws": 500,
-    "tree_depth": 5,
-    "walkers": 200,
-    "steps": [10, 100],
-}
+QUICK = {"powers": [4, 12], "chains": 4, "warmup": 300, "draws": 500, "tree_depth": 5}
+QUICK |= {"walkers": 200, "steps": [10, 100]}
 EXPERIMENT = Experiment(
     __file__, measure, show, FULL, QUICK, place=2, draw=draw, packages=("jax", "numpyro")
 )

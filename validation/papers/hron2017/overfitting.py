@@ -10,7 +10,6 @@ if its test log-likelihood at the end is below the best that it had.
 
 # mypy: allow-untyped-calls
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
@@ -19,7 +18,6 @@ from validation.summary import grouped, interval, mean_and_error
 from validation.training import networks
 from validation.training.data import Split
 from validation.training.loop import Settings, evaluate, flushed
-from validation.training.parts import determining
 
 LEAST = 0.05  # nats per example, since the best of many looks exceeds the last by chance
 METHODS = ["none", "binary", "gaussian_a", "variational_a", "variational_b"]
@@ -30,9 +28,7 @@ def train(
     method: str, examples: int, seed: int, sizes: Record, dataset: Dataset, parts: Parts
 ) -> Record:
     first = (seed - 1) * examples
-    few = Split(
-        dataset.train.x[first : first + examples], dataset.train.y[first : first + examples]
-    )
+    few = Split(*(part[first : first + examples] for part in dataset.train))
     run = networks.run_of(
         method,
         few,
@@ -131,15 +127,8 @@ def _verdict(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    make = {
-        f"{method}-{examples}-seed{seed}": partial(
-            train, method, examples, seed, settings, dataset, parts
-        )
-        for seed in settings["seeds"]
-        for examples in settings["examples"]
-        for method in settings["methods"]
-    }
-    rows = parts.rows("training networks", make, **determining(settings))
+    cells = [(method, count) for count in settings["examples"] for method in settings["methods"]]
+    rows = parts.by_seed("networks", cells, settings, train, dataset, parts)
     return {"summary": list(summarised(rows)), "rows": rows}
 
 

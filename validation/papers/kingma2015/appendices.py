@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from validation.papers.quadrature import NODES, WEIGHTS
+from validation.papers.definition import NODES, WEIGHTS
 from validation.papers.statement import Found, by_one_network, statement
 from validation.paths import RESULTS
 

@@ -8,6 +8,8 @@ A run that starts at a large alpha shows whether alpha decreases again.
 
 import math
 import statistics
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from logunif_kl._atomic_io import plain_log_scale
@@ -52,10 +54,8 @@ def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -
         **posterior,
     )
     stopped = None
-    _look(run, dataset)
     try:
-        for _ in run.train(sizes["epochs"]):
-            _look(run, dataset)
+        run.finish(sizes["epochs"], partial(_look, run, dataset))
     except TrainingError as error:
         stopped = str(error)
     last = run.history[-1] if run.history else {}
@@ -80,37 +80,28 @@ def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -
     }
 
 
-def _look(run: Run, dataset: Dataset) -> None:
-    if run.history and "alphas" not in run.history[-1]:
-        run.amend(
-            alphas=networks.learned_alphas(run.model),
-            test_error=evaluate(run.model, dataset.test)["error_percent"],
-        )
+def _look(run: Run, dataset: Dataset) -> Record:
+    test_error = evaluate(run.model, dataset.test)["error_percent"]
+    return {"alphas": networks.learned_alphas(run.model), "test_error": test_error}
 
 
-def summarised(rows: list[Record]) -> list[Record]:
-    return [_averaged(name, several) for name, several in grouped(rows, "case").items()]
-
-
-def _averaged(name: str, several: list[Record]) -> Record:
-    error = mean_and_error([row["test_error_averaged"] for row in several])
-    stopped = [row["stopped"] for row in several if row["stopped"] is not None]
-    medians = (
-        {"medians": [a["log_alpha_median"] for a in row["alphas"]]}
-        for row in several
-        if row["stopped"] is None
-    )
-    shares = [a["at_most_1"] for row in several for a in row["alphas"]]
-    complete = all(row["alphas"] for row in several)
-    return {
-        "case": name,
-        "seeds": len(several),
-        "stopped": stopped,
-        "test_error": error["mean"],
-        "standard_error": math.nan if stopped else error["standard_error"],
-        "median_log_alpha_by_layer": means(medians, "medians"),
-        "at_most_1": statistics.fmean(shares) if complete else math.nan,
-    }
+def summarised(rows: list[Record]) -> Iterator[Record]:
+    for name, several in grouped(rows, "case").items():
+        error = mean_and_error([row["test_error_averaged"] for row in several])
+        stopped = [row["stopped"] for row in several if row["stopped"] is not None]
+        whole = [row["alphas"] for row in several if row["stopped"] is None]
+        medians = ({"medians": [a["log_alpha_median"] for a in alphas]} for alphas in whole)
+        shares = [a["at_most_1"] for row in several for a in row["alphas"]]
+        complete = all(row["alphas"] for row in several)
+        yield {
+            "case": name,
+            "seeds": len(several),
+            "stopped": stopped,
+            "test_error": error["mean"],
+            "standard_error": math.nan if stopped else error["standard_error"],
+            "median_log_alpha_by_layer": means(medians, "medians"),
+            "at_most_1": statistics.fmean(shares) if complete else math.nan,
+        }
 
 
 def draw(record: Record) -> Any:
@@ -145,7 +136,7 @@ def show(record: Record) -> str:
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     rows = parts.by_seed("networks", list(CASES), settings, train, dataset, parts)
-    return {"summary": summarised(rows), "rows": rows}
+    return {"summary": list(summarised(rows)), "rows": rows}
 
 
 FULL = {"hidden": [200] * 3, "epochs": 40, "batch_size": 100}

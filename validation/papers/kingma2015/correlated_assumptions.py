@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns, listed
+from validation.papers.kingma2015 import stages
 from validation.papers.kingma2015.ratios import agreement, compared_with_the_paper, tabulated
-from validation.papers.kingma2015.stages import Stages
 from validation.training.loop import Settings
 from validation.training.parts import slug
 
@@ -39,13 +39,13 @@ def measure_one(
         kl_weight=float(sizes["hidden"][0]) if assumed.counted_for_each_weight else 1.0,
     )
     file = f"{slug(name)}-seed{seed}"
-    stages = Stages(file, "variational_a", settings, sizes["hidden"], dataset, parts)
+    network = stages.Stages(file, "variational_a", settings, sizes["hidden"], dataset, parts)
 
     def variances(epochs: int) -> Record:
-        pairs, label = stages.pairs(epochs), f"{epochs} epochs"
+        pairs, label = network.pairs(epochs), f"{epochs} epochs"
         return {"variances": pairs.rows(sizes["pairs"], label, seed=seed, epochs=epochs)}
 
-    return [{"seed": seed, **found} for found in stages.measured(sizes, variances)]
+    return [{"seed": seed, **found} for found in network.measured(sizes, variances)]
 
 
 def show(record: Record) -> str:
@@ -80,17 +80,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"cases": parts.share(ASSUMPTIONS, case, "assumptions")}
 
 
-FULL = {
-    "hidden": [1024] * 3,
-    "batch_size": 1000,
-    "epochs": [10, 100],
-    "pairs": {"local": 90, "per_batch": 120, "none": 90},
-}
-QUICK = {
-    "hidden": [32] * 3,
-    "batch_size": 100,
-    "epochs": [3, 10],
-    "pairs": {"local": 7, "per_batch": 7, "none": 7},
-}
+FULL = {**stages.FULL, "pairs": {"local": 90, "per_batch": 120, "none": 90}}
+QUICK = {**stages.QUICK, "pairs": {"local": 7, "per_batch": 7, "none": 7}}
 EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=4, parted=True)
 EXPERIMENT.run(__name__)

@@ -19,7 +19,7 @@ from typing import Any
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import columns
 from validation.output import track
-from validation.papers.kingma2015 import printed
+from validation.papers.kingma2015 import printed, stages
 from validation.papers.kingma2015.ratios import (
     ESTIMATORS,
     agreement,
@@ -28,7 +28,6 @@ from validation.papers.kingma2015.ratios import (
     pooled,
     tabulated,
 )
-from validation.papers.kingma2015.stages import Stages
 from validation.training import networks
 from validation.training.gradient_pairs import Pairs, by_layer
 from validation.training.loop import Run, Settings, evaluate, evaluate_averaged
@@ -39,7 +38,9 @@ SLOW = ("per_example",)  # takes hours, so comes last
 
 def measure_one(kind: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     settings, name = Settings(sizes["batch_size"], seed), f"{kind}-seed{seed}"
-    network = Stages(name, METHODS[kind], settings, sizes["hidden"], dataset, parts, describe)
+    network = stages.Stages(
+        name, METHODS[kind], settings, sizes["hidden"], dataset, parts, describe
+    )
     counts: dict[int, Any] = dict.fromkeys(sizes["epochs_between"], sizes["pairs_between"])
     counts |= dict.fromkeys(sizes["epochs"], sizes["pairs"])
     trained = [network.described_after(epochs) for epochs in sorted(counts)]
@@ -163,17 +164,13 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
 
 
 FULL = {
-    "hidden": [1024] * 3,
-    "batch_size": 1000,
-    "epochs": [10, 100],
+    **stages.FULL,
     "pairs": {"local": 90, "per_batch": 120, "none": 90, "per_example": 15},
     "epochs_between": [1, 2, 3, 5, 20, 50],
     "pairs_between": {"local": 30, "per_batch": 60, "none": 30},
 }
 QUICK = {
-    "hidden": [32] * 3,
-    "batch_size": 100,
-    "epochs": [3, 10],
+    **stages.QUICK,
     "pairs": {"local": 14, "per_batch": 14, "none": 14, "per_example": 7},
     "epochs_between": [6],
     "pairs_between": {"local": 7, "per_batch": 7, "none": 7},

@@ -23,8 +23,7 @@ import torch
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import number, table, with_error
 from validation.output import track
-from validation.papers.kingma2015 import printed
-from validation.papers.kingma2015.stages import Stages
+from validation.papers.kingma2015 import printed, stages
 from validation.training.gradient_pairs import Pairs, summary
 from validation.training.loop import Examples, Settings, seeded
 
@@ -62,10 +61,10 @@ class SharedNoise(Pairs):
 
 
 def measure_there(
-    stages: Stages, sizes: Record, seed: int, dataset: Dataset, epochs: int
+    network: stages.Stages, sizes: Record, seed: int, dataset: Dataset, epochs: int
 ) -> Record:
     examples = Examples(dataset.train)
-    shared = SharedNoise(*stages.after(epochs), examples, sizes["batch_size"], seed)
+    shared = SharedNoise(*network.after(epochs), examples, sizes["batch_size"], seed)
     numbers = track(range(sizes["products"]), f"{epochs} epochs, products", sizes["products"])
     products = [shared.product(index, sizes["minibatches"]) for index in numbers]
     whole = shared.rows({"per_batch": sizes["pairs"]}, f"{epochs} epochs")
@@ -138,8 +137,8 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     for seed in settings["seeds"]:
         training = Settings(settings["batch_size"], seed)
         name = f"independent-seed{seed}"
-        stages = Stages(name, "variational_b", training, settings["hidden"], dataset, parts)
-        after = stages.measured(settings, partial(measure_there, stages, settings, seed, dataset))
+        network = stages.Stages(name, "variational_b", training, settings["hidden"], dataset, parts)
+        after = network.measured(settings, partial(measure_there, network, settings, seed, dataset))
         columns = [
             column(layer, epochs, theirs, found["layers"][layer])
             for layer in printed.LAYERS
@@ -150,14 +149,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"seeds_measured": made}
 
 
-FULL = {
-    "hidden": [1024] * 3,
-    "batch_size": 1000,
-    "epochs": [10, 100],
-    "products": 40,
-    "minibatches": 5,  # for each set of examples
-    "pairs": 120,
-}
-QUICK = {"hidden": [32] * 3, "batch_size": 100, "epochs": [3, 10], "products": 20, "pairs": 14}
+FULL = {**stages.FULL, "products": 40, "minibatches": 5, "pairs": 120}  # minibatches of each set
+QUICK = {**stages.QUICK, "products": 20, "pairs": 14}
 EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=2)
 EXPERIMENT.run(__name__)

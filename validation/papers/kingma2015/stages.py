@@ -14,6 +14,9 @@ from validation.training.gradient_pairs import Pairs
 from validation.training.loop import Examples, Run, Settings, TrainingError, evaluate
 from validation.training.parts import Parts, determining
 
+FULL: Record = {"hidden": [1024] * 3, "batch_size": 1000, "epochs": [10, 100]}
+QUICK: Record = {"hidden": [32] * 3, "batch_size": 100, "epochs": [3, 10]}
+
 
 class Stages:
     """A network after several numbers of epochs, trained only if a measurement is missing.

@@ -11,16 +11,13 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import number, table, with_error, yes
 from validation.summary import grouped, interval, mean_and_error
 from validation.training import networks
-from validation.training.data import Split
 from validation.training.loop import Run, Settings, evaluate_averaged
-from validation.training.parts import determining
 
 # Variational dropout, and the methods that the paper compares it with.
 COUNTERPARTS = {"variational_a": "gaussian_a", "variational_b": "gaussian_b"}
@@ -38,10 +35,18 @@ def train(
         about={"method": method, "width": width, "patience": sizes["patience"]},
         file=parts.file(f"{method}-{width}-seed{seed}.pt"),
     )
-    _look(run, validation, dataset.test)
+
+    def look() -> Record:
+        rates = [layer["mean_dropout_rate"] for layer in networks.learned_alphas(run.model)]
+        errors = {
+            "validation_error": evaluate_averaged(run, validation)["error_percent"],
+            "test_error": evaluate_averaged(run, dataset.test)["error_percent"],
+        }
+        return {**errors, "mean_dropout_rates": rates}
+
+    run.finish(run.epoch, look)
     while not _ended(run, sizes):
-        for _ in run.train(run.epoch + 1):
-            _look(run, validation, dataset.test)
+        run.finish(run.epoch + 1, look)
     best = min(run.history, key=lambda record: record["validation_error"])
     return {
         "method": method,
@@ -58,17 +63,6 @@ def train(
         "seconds": run.seconds,
         "test_error_by_epoch": [record["test_error"] for record in run.history],
     }
-
-
-def _look(run: Run, validation: Split, test: Split) -> None:
-    """Add the errors of the averaged parameters to the last record if they are missing."""
-    if run.history and "test_error" not in run.history[-1]:
-        rates = [layer["mean_dropout_rate"] for layer in networks.learned_alphas(run.model)]
-        run.amend(
-            validation_error=evaluate_averaged(run, validation)["error_percent"],
-            test_error=evaluate_averaged(run, test)["error_percent"],
-            mean_dropout_rates=rates,
-        )
 
 
 def _ended(run: Run, sizes: Record) -> bool:
@@ -255,14 +249,8 @@ def _error_of(row: Record | None) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    cells = itertools.product(settings["seeds"], settings["widths"], settings["methods"])
-    make = {
-        f"{method}-{width}-seed{seed}": partial(
-            train, method, width, seed, settings, dataset, parts
-        )
-        for seed, width, method in cells
-    }
-    rows = parts.rows("training networks", make, **determining(settings))
+    cells = [(method, width) for width in settings["widths"] for method in settings["methods"]]
+    rows = parts.by_seed("networks", cells, settings, train, dataset, parts)
     return {"summary": list(summarised(rows)), "statements": list(statements(rows)), "rows": rows}
 
 

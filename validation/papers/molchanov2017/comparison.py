@@ -25,9 +25,8 @@ from validation.markdown import columns, listed, measured, number, rounded, tabl
 from validation.papers.molchanov2017 import masks, models
 from validation.papers.molchanov2017.models import CASES, TABLE_1, THRESHOLD
 from validation.summary import grouped, interval, mean_and_error, means
-from validation.training.loop import Examples, Settings, evaluate, flushed, seeded
+from validation.training import loop
 from validation.training.parts import determining
-from validation.training.scheduled import Schedule, ScheduledRun
 
 LOOK_EVERY = 5  # epochs
 THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # `threshold.py` chooses one of them
@@ -35,18 +34,18 @@ THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # `threshold.py` chooses on
 
 def run_of(
     name: str, case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
-) -> ScheduledRun:
+) -> loop.ScheduledRun:
     kind = CASES[case]
     split = models.centred(dataset).train if kind.centring else dataset.train
     of_noise = seed + 1000 * kind.other_noise
-    noise = seeded(of_noise, 1)
+    noise = loop.seeded(of_noise, 1)
     model = models.network(name, case, seed, noise, quick=sizes["quick"])
-    return ScheduledRun(
+    return loop.ScheduledRun(
         model,
         noise,
         split,
-        Settings(sizes["batch_size"], of_noise, sizes["learning_rate"], averaging=None),
-        schedule=Schedule(sizes["epochs"], tuple(sizes["warm_up"]), 0.5 * kind.flat_rate),
+        loop.Settings(sizes["batch_size"], of_noise, sizes["learning_rate"], averaging=None),
+        schedule=loop.Schedule(sizes["epochs"], tuple(sizes["warm_up"]), 0.5 * kind.flat_rate),
         zero_from=THRESHOLD if kind.zeroing else math.inf,
         mask_from=THRESHOLD if kind.masking else None,
         about={"network": name, "case": case},
@@ -54,20 +53,24 @@ def run_of(
     )
 
 
-@flushed()
+@loop.flushed()
 def train(name: str, case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     run = run_of(name, case, seed, sizes, dataset, parts)
     if CASES[case].centring:
         dataset = models.centred(dataset)
-    look(run, dataset, sizes["epochs"])
-    for _ in run.train(sizes["epochs"]):
-        look(run, dataset, sizes["epochs"])
+
+    def look() -> Record:
+        """Test the pruned network after every fifth epoch and after the last."""
+        due = run.epoch % LOOK_EVERY == 0 or run.epoch == sizes["epochs"]
+        return at_threshold(run.model, THRESHOLD, dataset) if due else {}
+
+    run.finish(sizes["epochs"], look)
     last = run.history[-1]
     found = nn.sparsity(run.model, THRESHOLD)
     return {
         "case": case,
         "seed": seed,
-        "test_error": evaluate(run.model, dataset.test)["error_percent"],
+        "test_error": loop.evaluate(run.model, dataset.test)["error_percent"],
         "test_error_pruned": last["test_error_pruned"],
         "kept": found.kept,
         "weights": found.weights,
@@ -88,18 +91,11 @@ def train(name: str, case: str, seed: int, sizes: Record, dataset: Dataset, part
     }
 
 
-def look(run: ScheduledRun, dataset: Dataset, epochs: int) -> None:
-    """Record the pruned network's results every fifth epoch and after the last."""
-    due = run.epoch % LOOK_EVERY == 0 or run.epoch == epochs
-    if run.history and due and "kept" not in run.history[-1]:
-        run.amend(**at_threshold(run.model, THRESHOLD, dataset))
-
-
-def at_threshold(model: torch.nn.Module, threshold: float, dataset: Dataset) -> dict[str, float]:
+def at_threshold(model: torch.nn.Module, threshold: float, dataset: Dataset) -> Record:
     pruned = nn.to_deterministic(model, threshold)
     return {
         "threshold": threshold,
-        "test_error_pruned": evaluate(pruned, dataset.test)["error_percent"],
+        "test_error_pruned": loop.evaluate(pruned, dataset.test)["error_percent"],
         "kept": nn.sparsity(model, threshold).kept,
     }
 
@@ -109,7 +105,7 @@ def as_sparse(model: torch.nn.Module, dataset: Dataset) -> Record:
     """Compare the sparse network with the pruned dense one, on the test examples."""
     dense = nn.to_deterministic(model, THRESHOLD).eval()
     sparse = nn.to_sparse(model, THRESHOLD)
-    x = Examples(dataset.test).x
+    x = loop.Examples(dataset.test).x
     pairs = [(sparse(part), dense(part)) for part in x.split(1000)]
     return {
         "differing_predictions": sum(

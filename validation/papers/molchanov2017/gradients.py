@@ -10,7 +10,6 @@ parametrisations, but its gradient in theta does not, because sigma depends on t
 import math
 import statistics
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +22,6 @@ from validation.papers.molchanov2017 import comparison, models
 from validation.summary import grouped, mean_and_error, means
 from validation.training.loop import flushed, seeded
 from validation.training.networks import variational
-from validation.training.parts import determining
 
 POSTERIORS = ("multiplicative", "additive")
 ESTIMATORS = ("local", "per_batch")
@@ -167,11 +165,8 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    make = {
-        f"seed{seed}": partial(of_seed, seed, settings, dataset, parts)
-        for seed in settings["seeds"]
-    }
-    rows = [row for each in parts.rows("networks", make, **determining(settings)) for row in each]
+    found = parts.by_seed("networks", [()], settings, of_seed, dataset, parts)
+    rows = [row for each in found for row in each]
     return {"statement": STATEMENT, "summary": list(summarised(rows)), "rows": rows}
 
 

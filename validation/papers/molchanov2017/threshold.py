@@ -6,7 +6,6 @@ error of the least.
 """
 
 import math
-from functools import partial
 from typing import Any
 
 from logunif_kl._atomic_io import plain_log_scale
@@ -16,7 +15,6 @@ from validation.markdown import columns, rounded
 from validation.papers.molchanov2017 import comparison
 from validation.papers.molchanov2017.models import THRESHOLD
 from validation.training.loop import evaluate, flushed
-from validation.training.parts import determining
 
 
 @flushed()
@@ -84,10 +82,7 @@ def show(record: Record) -> str:
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
-    make = {
-        f"seed{seed}": partial(one, seed, settings, dataset, parts) for seed in settings["seeds"]
-    }
-    return {"rows": parts.rows("training networks", make, **determining(settings))}
+    return {"rows": parts.by_seed("networks", [()], settings, one, dataset, parts)}
 
 
 FULL = {"epochs": 200, **{k: v for k, v in comparison.FULL.items() if k != "cases"}}

@@ -18,8 +18,7 @@ from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns, listed, measured, rounded
 from validation.papers.molchanov2017 import inference, models
 from validation.summary import grouped, mean_and_error, means
-from validation.training.loop import Examples, Settings, evaluate, flushed, seeded
-from validation.training.scheduled import Schedule, ScheduledRun
+from validation.training import loop
 
 
 class Case(NamedTuple):
@@ -70,26 +69,26 @@ class Compact(torch.nn.Module):
         return [layer.weight.shape[1] for layer in linear(self.network)]
 
 
-@flushed()
+@loop.flushed()
 def one(case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
-    noise = seeded(seed, 1)
-    run = ScheduledRun(
+    noise = loop.seeded(seed, 1)
+    run = loop.ScheduledRun(
         network(case, seed, sizes, noise),
         noise,
         training,
-        Settings(sizes["batch_size"], seed, sizes["learning_rate"], averaging=None),
-        schedule=Schedule(sizes["epochs"], tuple(sizes["warm_up"]), 0.5),
+        loop.Settings(sizes["batch_size"], seed, sizes["learning_rate"], averaging=None),
+        schedule=loop.Schedule(sizes["epochs"], tuple(sizes["warm_up"]), 0.5),
         about={"case": case, "initial": sizes["initial"]},
         file=parts.file(f"{case}-seed{seed}.pt"),
     )
     run.finish(sizes["epochs"])
-    measure = partial(evaluate, split=validation)
+    measure = partial(loop.evaluate, split=validation)
     curve = nn.threshold_curve(run.model, lambda model: measure(model)["error_percent"], THRESHOLDS)
     threshold = curve.choose(tolerance=sizes["tolerance"])
     dense = nn.to_deterministic(run.model, threshold).eval()
     compact = Compact(run.model, threshold).eval()
-    x = Examples(dataset.test).x
+    x = loop.Examples(dataset.test).x
     calls = {"dense": partial(dense, x[:1000]), "compact": partial(compact, x[:1000])}
     return {
         "case": case,
@@ -97,8 +96,8 @@ def one(case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> 
         "threshold": threshold,
         "validation_error": min(curve.losses),
         "units": compact.units(),
-        "test_error": evaluate(run.model, dataset.test)["error_percent"],
-        "test_error_compact": evaluate(compact, dataset.test)["error_percent"],
+        "test_error": loop.evaluate(run.model, dataset.test)["error_percent"],
+        "test_error_compact": loop.evaluate(compact, dataset.test)["error_percent"],
         "by_threshold": [
             {"threshold": each, "validation_error": loss, "kept": counts.kept}
             for each, loss, counts in zip(
