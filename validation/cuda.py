@@ -26,6 +26,7 @@ class Cost(NamedTuple):
 def cost(kernel: str, capability: int) -> Cost:
     """Compile a kernel for float32, as `launch` starts it, with sizes that are multiples of 16."""
     import triton
+    from triton import knobs
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
@@ -43,17 +44,10 @@ def cost(kernel: str, capability: int) -> Cost:
         {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if name in types},
     )
     target = GPUTarget("cuda", capability, 32)
-    return _counted(
-        triton.compile(source, target=target, options=dict(launch._OPTIONS)).asm["cubin"]
-    )
-
-
-def _counted(cubin: bytes) -> Cost:
-    from triton import knobs
-
+    compiled = triton.compile(source, target=target, options=dict(launch._OPTIONS))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.cubin")
-        file.write_bytes(cubin)
+        file.write_bytes(compiled.asm["cubin"])
         command = [knobs.nvidia.cuobjdump.path, "-sass", "-res-usage", str(file)]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     usage = {name: int(n) for name, n in re.findall(r"\b([A-Z]+):(\d+)", text)}

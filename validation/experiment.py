@@ -289,11 +289,8 @@ class Experiment:
 
     def text(self, made: Record | None, picture: str = "") -> str:
         """Write the part of the page: what it is about, the picture, and the record's tables."""
-        body = (
-            "There is no record yet, because the run has not ended."
-            if made is None
-            else self.table(made)
-        )
+        missing = "There is no record yet, because the run has not ended."
+        body = missing if made is None else self.table(made)
         for old in (made or {}).get("replaced_probes", ()):
             body += f"\n\nA note on the check of this record: {old['because']}"
         return "\n\n".join(filter(None, (f"## {self.title}", self.about, picture, body))) + "\n"
@@ -323,8 +320,6 @@ def names() -> list[str]:
 @cache
 def experiments() -> dict[str, Experiment]:
     """Import the experiments, in the order of the pages."""
-    found: dict[str, Experiment] = {
-        name: import_module(f"validation.papers.{name}").EXPERIMENT for name in names()
-    }
-    order = sorted(found, key=lambda name: (PAPERS.index(found[name].paper), found[name].place))
-    return {name: found[name] for name in order}
+    found = [import_module(f"validation.papers.{name}").EXPERIMENT for name in names()]
+    order = sorted(found, key=lambda each: (PAPERS.index(each.paper), each.place))
+    return {f"{each.paper}.{each.name}": each for each in order}

@@ -72,25 +72,22 @@ def variances(seed: int = 0) -> Iterator[Record]:
             }
 
 
-def _reparameterised(z: np.ndarray, s: float) -> np.ndarray:
-    """Differentiate log|1 + s z| in the sample. Its mean, if it existed, would be the gradient."""
-    return np.asarray(0.5 - 0.5 * s * z / (1.0 + s * z))
-
-
-def _score(z: np.ndarray, s: float) -> np.ndarray:
-    return np.asarray(0.5 - 0.5 * (z * z - 1.0) * np.log(np.abs(1.0 + s * z)))
+# The first is the derivative in a sample; its mean, if it existed, would be the gradient.
+WAYS: dict[str, Callable[[np.ndarray, float], Any]] = {
+    "reparameterised": lambda z, s: 0.5 - 0.5 * s * z / (1.0 + s * z),
+    "score function": lambda z, s: 0.5 - 0.5 * (z * z - 1.0) * np.log(np.abs(1.0 + s * z)),
+}
 
 
 def gradients(x: float = 0.0, seed: int = 0) -> Record:
     """Average the two gradient estimators over more and more samples, at one log alpha."""
     s, r, truth = math.exp(x / 2), math.exp(-x / 2), float(lk.neg_kl_grad(x))
-    ways = {"reparameterised": _reparameterised, "score function": _score}
     sizes = [10**k for k in range(2, 8)]
     running: list[Record] = []
     tails: list[Record] = []
     for number in range(4):
         z = np.random.default_rng([seed, number]).standard_normal(sizes[-1])
-        for name, way in ways.items():
+        for name, way in WAYS.items():
             terms = way(z, s)
             means = np.cumsum(terms)[np.array(sizes) - 1] / sizes
             deviations = [float(terms[:n].std(ddof=1)) for n in sizes]
@@ -117,7 +114,7 @@ def gradients(x: float = 0.0, seed: int = 0) -> Record:
     rng = np.random.default_rng([seed, 99])
     for n in (100, 1000, 10_000):
         z = rng.standard_normal((400, n))
-        for name, way in ways.items():
+        for name, way in WAYS.items():
             low, high = np.quantile(way(z, s).mean(axis=1), [0.25, 0.75])
             spreads.append({"way": name, "samples": n, "quartiles_apart": float(high - low)})
     principal = integrate.quad(

@@ -2,13 +2,7 @@
 
 from typing import Any
 
-from logunif_kl.cli._output import (
-    CommandError,
-    require,
-    track,
-    write_json,
-    write_record,
-)
+from logunif_kl.cli._output import CommandError, require, track, write_record
 from logunif_kl.cli._process import complain, emit
 from logunif_kl.cli.provenance import SEAL, cpu_name, cpus_usable, provenance, seal
 
@@ -24,7 +18,6 @@ __all__ = [
     "require",
     "seal",
     "track",
-    "write_json",
     "write_record",
 ]
 

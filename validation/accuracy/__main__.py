@@ -15,7 +15,7 @@ from rich.console import Console
 
 from validation.output import Record, cpus_usable
 
-from . import bits, driver, plan
+from . import bits, claims, driver, plan
 from .bits import complaints
 from .functions import ALL, EMULATED, FUNCTIONS
 
@@ -32,29 +32,18 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--count", type=int, default=20_000, help="points for each function")
     check.add_argument("--seed", type=int, default=1)
 
-    measure = commands.add_parser(
-        "measure",
-        help="make a report, or a part of it: measure all that it lacks of today's kernels",
-        description="Make a report, or a part of it. What it has of today's kernels is left out, "
-        "so that an interrupted run can be continued.",
-    )
+    text = "make a report, or a part of it: measure all that it lacks of today's kernels"
+    measure = commands.add_parser("measure", help=text)
     measure.add_argument("report", choices=list(plan.PARTS))
     kernels = sorted({kernel for report in plan.PARTS for kernel in plan.kernels(report)})
     measure.add_argument("--kernels", nargs="+", choices=kernels, default=kernels)
     measure.add_argument("--functions", nargs="+", choices=list(ALL))
     measure.add_argument("--dtypes", nargs="+", choices=("float64", *plan.NARROW))
-    measure.add_argument(
-        "--count",
-        type=int,
-        help="samples before climbing; a tenth of them in float64 on a framework",
-    )
+    text = "samples before climbing; a tenth of them in float64 on a framework"
+    measure.add_argument("--count", type=int, help=text)
     measure.add_argument("--jobs", type=int, default=cpus_usable(), help="processes")
-    measure.add_argument(
-        "--out",
-        type=Path,
-        default=driver.RESULTS,
-        help="folder (default: validation/results/accuracy)",
-    )
+    text = "folder (default: validation/results/accuracy)"
+    measure.add_argument("--out", type=Path, default=driver.RESULTS, help=text)
 
     commands.add_parser("claims", help="write the claims of logunif_kl from the reports")
     return parser
@@ -100,22 +89,16 @@ def _check(options: argparse.Namespace) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        return _run(options)
+        if options.command == "check":
+            return _check(options)
+        if options.command == "measure":
+            return _measure(_jobs(options), options)
+        for path, text in claims.render(claims.results()).items():
+            path.write_text(text, encoding="utf-8")
     except (RuntimeError, ImportError) as error:
         CONSOLE.print(f"[red]{error}", soft_wrap=True)
         return 1
-
-
-def _run(options: argparse.Namespace) -> int:
-    if options.command == "check":
-        return _check(options)
-    if options.command == "claims":
-        from . import claims
-
-        for path, text in claims.render(claims.results()).items():
-            path.write_text(text, encoding="utf-8")
-        return 0
-    return _measure(_jobs(options), options)
+    return 0
 
 
 def _measure(jobs: list[Record], options: argparse.Namespace) -> int:

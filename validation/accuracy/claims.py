@@ -36,15 +36,14 @@ def render(rows: list[Record]) -> dict[Path, str]:
                 f"{', '.join(row['inputs'])}: it gives {row['got']}, not {row['wanted']}"
             )
         worst.setdefault(key(row), row)
-    texts = {path: _head(path) for path in (CLAIMS, ISOTROPIC)}
+    opening = "...] = (\n"
+    texts = {
+        path: path.read_text(encoding="utf-8").partition(opening)[0] + opening
+        for path in (CLAIMS, ISOTROPIC)
+    }
     for _, row in sorted(worst.items()):
         texts[CLAIMS if row["function"] in FUNCTIONS else ISOTROPIC] += _claim(row)
     return {path: text + ")\n# fmt: on\n" for path, text in texts.items()}
-
-
-def _head(path: Path) -> str:
-    head, opening, _ = path.read_text(encoding="utf-8").partition("...] = (\n")
-    return head + opening
 
 
 def _claim(row: Record) -> str:

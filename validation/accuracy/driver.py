@@ -147,8 +147,7 @@ def conditions(report: str, seed: int | None = None) -> Record:
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    found: dict[str, str] = provenance("", *names)["versions"]
-    return found
+    return dict(provenance("", *names)["versions"])
 
 
 def differences(before: Record, now: Record) -> list[str]:
@@ -166,8 +165,7 @@ def _is_alike(a: str, b: str) -> bool:
 
 
 def read(path: Path) -> Record:
-    found: Record = {"rows": []}
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else found
+    return dict(json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"rows": []})
 
 
 def require_same(path: Path, report: Record, about: Record) -> None:
@@ -209,10 +207,8 @@ def remember(rows: Iterable[Record]) -> None:
 
 
 def worst_inputs() -> list[Record]:
-    if not WORST_INPUTS.exists():
-        return []
-    found: list[Record] = json.loads(WORST_INPUTS.read_text(encoding="utf-8"))
-    return found
+    text = WORST_INPUTS.read_text(encoding="utf-8") if WORST_INPUTS.exists() else "[]"
+    return list(json.loads(text))
 
 
 def _point(entry: Record) -> tuple[str, str, tuple[str, ...]]:

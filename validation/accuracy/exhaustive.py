@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import flushing
+from .doubledouble import Array
 from .functions import FUNCTIONS, Evaluate
 from .implementations import implementation
 from .ulp import FORMATS, Format, round_to_bfloat16
@@ -64,7 +65,7 @@ class _Comparison:
         self.inverse = np.uint64((2046 + fmt.precision - 1) << 52)
         self.exponent = np.uint64(0x7FF << 52)
 
-    def __call__(self, got: NDArray, want: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, got: NDArray, want: Array) -> Array:
         n = len(want)
         bits, difference = self.bits[:n], self.difference[:n]
         np.bitwise_and(want.view(np.uint64), self.exponent, out=bits)
@@ -76,7 +77,7 @@ class _Comparison:
 
 
 def compare(
-    inputs: NDArray, got: NDArray, want: NDArray[np.float64], fmt: Format, compared: _Comparison
+    inputs: NDArray, got: NDArray, want: Array, fmt: Format, compared: _Comparison
 ) -> Tally:
     """Tally one block; ``got`` holds numbers of the format, ``want`` the float64 truth."""
     errors = compared(got, want)
@@ -102,8 +103,8 @@ def compare(
 
 
 def _with_specials(
-    inputs: NDArray, got: NDArray, want: NDArray[np.float64], fmt: Format
-) -> tuple[NDArray[np.float64], int, str]:
+    inputs: NDArray, got: NDArray, want: Array, fmt: Format
+) -> tuple[Array, int, str]:
     """Compare NaNs and infinities: the error is 0 where they agree, otherwise infinite."""
     got = got.astype(np.float64)
     with np.errstate(all="ignore"):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from .doubledouble import Array
 from .functions import ALL, ISOTROPIC
 from .truth import Truth, truth
 from .ulp import FORMATS, Format, error
@@ -17,7 +18,7 @@ from .ulp import FORMATS, Format, error
 KERNELS = ("jax", "tensorflow")
 
 
-Errors = Callable[[str, NDArray, Truth, list[NDArray]], NDArray[np.float64]]
+Errors = Callable[[str, NDArray, Truth, list[NDArray]], Array]
 
 
 def range_of(kernel: str, name: str) -> str:
@@ -38,22 +39,16 @@ def errors_of(kernel: str, name: str) -> Errors:
     return flushed_error if kernel in KERNELS else plain_error
 
 
-def plain_error(
-    name: str, got: NDArray, exact: Truth, points: list[NDArray]
-) -> NDArray[np.float64]:
+def plain_error(name: str, got: NDArray, exact: Truth, points: list[NDArray]) -> Array:
     return error(got, exact, points[0].dtype.name)
 
 
-def _normal_error(
-    name: str, got: NDArray, exact: Truth, points: list[NDArray]
-) -> NDArray[np.float64]:
+def _normal_error(name: str, got: NDArray, exact: Truth, points: list[NDArray]) -> Array:
     fmt = FORMATS[points[0].dtype.name]
     return np.where(_subnormal(exact, fmt), 0.0, error(got, exact, fmt.name))
 
 
-def flushed_error(
-    name: str, got: NDArray, exact: Truth, points: list[NDArray]
-) -> NDArray[np.float64]:
+def flushed_error(name: str, got: NDArray, exact: Truth, points: list[NDArray]) -> Array:
     """Return the error in ulp if subnormal numbers may have been replaced by zeros."""
     dtype = points[0].dtype.name
     fmt = FORMATS[dtype]
@@ -71,7 +66,7 @@ def flushed_error(
     return errors
 
 
-def _forgiven(got: NDArray, exact: Truth, fmt: Format) -> NDArray[np.float64]:
+def _forgiven(got: NDArray, exact: Truth, fmt: Format) -> Array:
     return np.where(_subnormal(exact, fmt) & (got == 0), 0.0, error(got, exact, fmt.name))
 
 
@@ -81,7 +76,7 @@ def _subnormal(exact: Truth, fmt: Format) -> NDArray[np.bool_]:
     return found & (exact.scale + exponent <= fmt.emin)
 
 
-def unflushed(got: NDArray, want: NDArray[np.float64], fmt: Format) -> NDArray[np.float64]:
+def unflushed(got: NDArray, want: Array, fmt: Format) -> Array:
     """Replace each zero that stands for a subnormal truth by that truth, rounded."""
     smallest = np.ldexp(1.0, fmt.emin)
     spacing = np.ldexp(1.0, fmt.emin - fmt.precision + 1)

@@ -139,14 +139,6 @@ def _triton(name: str, dtype: str) -> Call:
     return call
 
 
-def _all_three(value_and_grad: Call) -> Call:
-    def function(*arrays: Any) -> Any:
-        value, gradients = value_and_grad(*arrays)
-        return value, *gradients
-
-    return function
-
-
 # The public function of at least 512 elements calls a kernel in C, which errs by more.
 OF_C = "neg_kl", "float32"
 
@@ -158,7 +150,13 @@ def _jax(name: str, dtype: str) -> Call:
     if dtype in HALVES or (name, dtype) == OF_C:
         function = getattr(import_module("logunif_kl.jax"), name)
         if name == "neg_kl_normal":
-            function = _all_three(jax.vmap(jax.value_and_grad(function, argnums=(0, 1))))
+            both = jax.vmap(jax.value_and_grad(function, argnums=(0, 1)))
+
+            def function_and_slopes(*arrays: Any) -> Any:
+                value, slopes = both(*arrays)
+                return value, *slopes
+
+            function = function_and_slopes
     else:
         function = _composite(jax.numpy, name)
     jitted = jax.jit(function)
@@ -229,20 +227,15 @@ def _jax_isotropic(name: str, k: float, dtype: str) -> Call:
     import jax
 
     function = _public("jax", name, k, jax.lax.complex)
-    jitted = jax.jit(_jax_slopes(function) if name == COMPLEX else function)
+    slopes = jax.grad(lambda *args: function(*args).sum(), (0, 1, 2))
+    with_slopes = jax.jit(lambda *args: (function(*args), *slopes(*args)))
+    jitted = with_slopes if name == COMPLEX else jax.jit(function)
 
     def call(*args: Any) -> Any:
         with jax.enable_x64(dtype == "float64"):
             return _each(np.asarray, jitted(*map(jax.numpy.asarray, args)))
 
     return call
-
-
-def _jax_slopes(function: Call) -> Call:
-    import jax
-
-    slopes = jax.grad(lambda *args: function(*args).sum(), (0, 1, 2))
-    return lambda *args: (function(*args), *slopes(*args))
 
 
 _ISOTROPIC: dict[str, Call] = {"torch": _torch_isotropic, "jax": _jax_isotropic}

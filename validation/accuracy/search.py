@@ -13,6 +13,7 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
+from .doubledouble import Array
 from .flushing import Errors, plain_error
 from .functions import ALL, ISOTROPIC, Evaluate, Function
 from .series import hess_zero
@@ -140,9 +141,7 @@ def beside_edges(name: str, edges: dict[str, list[float]], dtype: str, reach: in
         return [np.repeat(np.tile(mu, 2), 2 * reach + 1), from_ordinals(numbers.ravel(), dtype)]
 
 
-def measure(
-    name: str, evaluate: Evaluate, points: Points, counted: Errors = plain_error
-) -> NDArray[np.float64]:
+def measure(name: str, evaluate: Evaluate, points: Points, counted: Errors = plain_error) -> Array:
     out = np.empty(len(points[0]))
     for start in range(0, len(out), BLOCK):
         block = [p[start : start + BLOCK] for p in points]

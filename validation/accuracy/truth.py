@@ -39,12 +39,6 @@ class _Scaled(NamedTuple):
     scale: NDArray[np.int64]
 
 
-def _normalised(value: DD, scale: NDArray[np.int64]) -> _Scaled:
-    _, e = np.frexp(value.hi)
-    e = np.where(value.hi == 0, 0, e.astype(np.int64) - 1)
-    return _Scaled(_ldexp(value, -e), scale + e)
-
-
 def _blank(shape: tuple[int, ...]) -> Truth:
     return Truth(np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64))
 
@@ -188,7 +182,9 @@ def _normal(which: int, mu: Array, log_sigma2: Array) -> Truth:
     e = e.astype(np.int64)
     # Above 1e5 every result equals its limit to far more than 75 bits, or is out of range.
     power, k = dd.exp(-np.clip(log_sigma2[ordinary], -_FAR, _FAR))
-    u = _normalised(dd.mul(dd.two_prod(m, m), power), 2 * e + k - 1)
+    value = dd.mul(dd.two_prod(m, m), power)
+    exponent = np.where(value.hi == 0, 0, np.frexp(value.hi)[1].astype(np.int64) - 1)
+    u = _Scaled(_ldexp(value, -exponent), 2 * e + k - 1 + exponent)
     if which == 0:
         part = _of_u(0, u)
         if (far := log_sigma2[ordinary] < -_FAR).any():

@@ -6,7 +6,7 @@ Each section shows files of ``validation/results`` with the commands that make t
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from validation.accuracy.proved import CLAIMS, KERNELS
 from validation.benchmarks import tables as speed
@@ -67,18 +67,22 @@ def compare(results: Record) -> str:
     return table([*header, "worst relative error of the gradient", "at log α"], rows)
 
 
-COMPILED = ("avx512", "avx2", "baseline")
-IN_PYTHON = ("python",)
+def worst_errors(rows: list[Record], columns: dict[str, tuple[Sequence[str], str]]) -> str:
+    """Tabulate the errors of all functions, with columns of some kernels and a type."""
+    functions, by = dict.fromkeys(row["function"] for row in rows), columns.values()
+    cells = (
+        [f, *(summary.worst(rows, f, dtype, kernels) for kernels, dtype in by)] for f in functions
+    )
+    return table(["worst error in ulp", *columns], cells)
 
 
 def accuracy(search: Record, exhaustive: Record) -> str:
-    rows = [*search["rows"], *exhaustive["rows"]]
-    types = ("float64", "float32", "float16", "bfloat16")
-    functions = dict.fromkeys(row["function"] for row in rows)
-    columns = [(kernels, dtype) for kernels in (COMPILED, IN_PYTHON) for dtype in types]
-    header = [f"{dtype}{where}" for where in ("", ", in Python") for dtype in types]
-    cells = ([f, *(summary.worst(rows, f, dtype, k) for k, dtype in columns)] for f in functions)
-    return table(["worst error in ulp", *header], cells)
+    columns = {
+        f"{dtype}{where}": (kernels, dtype)
+        for where, kernels in (("", summary.NUMPY), (", in Python", ("python",)))
+        for dtype in ("float64", "float32", "float16", "bfloat16")
+    }
+    return worst_errors([*search["rows"], *exhaustive["rows"]], columns)
 
 
 def proofs(search: Record) -> str:
@@ -103,17 +107,14 @@ FRAMEWORKS = {
 def frameworks(*reports: Record) -> str:
     rows = [row for report in reports for row in report["rows"]]
     measured = {(row["kernel"], row["dtype"]) for row in rows}
-    columns = [
-        (kernel, dtype)
-        for kernel in FRAMEWORKS
+    columns = {
+        f"{title}, {dtype}": ([kernel], dtype)
+        for kernel, title in FRAMEWORKS.items()
         for dtype in ("float32", "float64")
         if (kernel, dtype) in measured
-    ]
-    functions = dict.fromkeys(row["function"] for row in rows)
-    cells = ([f, *(summary.worst(rows, f, dtype, [k]) for k, dtype in columns)] for f in functions)
-    header = [f"{FRAMEWORKS[kernel]}, {dtype}" for kernel, dtype in columns]
+    }
     halves = [row["ulp"] for row in rows if row["dtype"] in ("float16", "bfloat16")]
-    text = table(["worst error in ulp", *header], cells)
+    text = worst_errors(rows, columns)
     if halves:
         text += (
             "\n\nIn float16 and bfloat16 every input of the functions of one argument was tried on "
@@ -143,14 +144,10 @@ def validate(results: Record) -> str:
 
 
 def papers(results: Record) -> str:
-    fails = [row for row in results["claims"] if row["verdict"] == "fails"]
     cells = (
-        (
-            f"{first_author(row['paper'])}, {row['where']}",
-            claim(row),
-            row["note"],
-        )
-        for row in fails
+        (f"{first_author(row['paper'])}, {row['where']}", claim(row), row["note"])
+        for row in results["claims"]
+        if row["verdict"] == "fails"
     )
     lines = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in cells)
     rows = "\n".join(f"| {line} |" for line in lines)

@@ -86,17 +86,12 @@ def load(named: str | None, images: str, option: str = "--data") -> Dataset:
     """
     variable = VARIABLES[images]
     named = named or os.environ.get(variable)
+    give = f"give {option} FILE or set {variable} to {images} as .npz or IDX files"
     if not named:
-        raise DataError(
-            f"no data are named: give {option} FILE or set {variable} to {images} as .npz or IDX "
-            "files"
-        )
+        raise DataError(f"no data are named: {give}")
     found = read(named)
     if found.name in VARIABLES and found.name != images:
-        raise DataError(
-            f"{named} is {found.name}: give {option} FILE or set {variable} to {images} as .npz or "
-            "IDX files"
-        )
+        raise DataError(f"{named} is {found.name}: {give}")
     return found
 
 

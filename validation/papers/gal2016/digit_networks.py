@@ -19,7 +19,7 @@ from validation import summary
 from validation.experiment import Experiment, Record
 from validation.training import networks
 from validation.training.data import Dataset
-from validation.training.loop import Run, Settings, evaluate, seeded
+from validation.training.loop import Settings, evaluate, seeded
 from validation.training.parts import Parts
 
 METHODS = {
@@ -42,20 +42,16 @@ class Trained:
     def __init__(
         self, method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
     ) -> None:
-        noise = seeded(seed, 1)
-        self.model = networks.network(
-            method, dataset.pixels, sizes["hidden"], seed=seed, generator=noise
-        )
-        run = Run(
-            self.model,
-            noise,
+        run = networks.run_of(
+            method,
             dataset.train,
+            sizes["hidden"],
             Settings(sizes["batch_size"], seed, averaging=None),
             about={"method": method, "hidden": sizes["hidden"]},
             file=parts.file(f"{method}-seed{seed}.pt"),
         )
         run.finish(sizes["epochs"])
-        self.model.eval()
+        self.model = run.model.eval()
         self.draws = method != "none"
         self.training_seconds = run.seconds
         self.test_error = evaluate(self.model, dataset.test)["error_percent"]

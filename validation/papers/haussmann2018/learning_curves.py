@@ -48,7 +48,17 @@ def trained(
         about={"method": method},
         file=parts.file(f"{method}-seed{seed}.pt"),
     )
-    run.finish(epochs, partial(_look, run, dataset.test))
+
+    def look() -> Record:
+        found = evaluate(run.model, dataset.test)
+        beyond = thresholds.log_alphas(run.model) > THRESHOLD
+        return {
+            "test_error": found["error_percent"],
+            "test_log_likelihood": found["log_likelihood"],
+            "pruned_percent": 100.0 * float(beyond.double().mean()),
+        }
+
+    run.finish(epochs, look)
     return run
 
 
@@ -77,16 +87,6 @@ def train(method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts)
         "variance": _variance(model, dataset.test, sizes, seed),
         "seconds": run.seconds,
         "curve": curve(run),
-    }
-
-
-def _look(run: Annealed, test: Split) -> Record:
-    found = evaluate(run.model, test)
-    beyond = thresholds.log_alphas(run.model) > THRESHOLD
-    return {
-        "test_error": found["error_percent"],
-        "test_log_likelihood": found["log_likelihood"],
-        "pruned_percent": 100.0 * float(beyond.double().mean()),
     }
 
 

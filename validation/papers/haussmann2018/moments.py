@@ -26,6 +26,7 @@ FAR = 12.0  # standard deviations between compared means: more than any sample r
 RATIOS = [-3.0, -2.0, -1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 Tensor = torch.Tensor
+IDENTITY, RELU = torch.nn.Identity, torch.nn.ReLU
 
 
 class Case(NamedTuple):
@@ -80,56 +81,37 @@ def _pooled(before: Callable[[], torch.nn.Module], pool: Callable[[], torch.nn.M
     return make
 
 
-def _image(inputs: int) -> torch.nn.Module:
-    side = math.isqrt(inputs)
-    return torch.nn.Unflatten(-1, (1, side, side))
+def _on_image(layers: Callable[[Any], list[torch.nn.Module]]) -> Callable[..., torch.nn.Module]:
+    """Let a network's layers take square images, and flatten their outputs."""
 
-
-def _conv(inputs: int, made: Any) -> torch.nn.Module:
-    layer = nn.VariationalConv2d(1, 3, 3, stride=2, padding=1, **made)
-    return torch.nn.Sequential(_image(inputs), layer, torch.nn.Flatten(-3))
-
-
-def _convs(rectified: bool, one_sign: bool = False) -> Callable[..., torch.nn.Module]:
     def make(inputs: int, made: Any) -> torch.nn.Module:
-        layers = [
-            nn.VariationalConv2d(1, 3, 3, stride=2, padding=1, **made),
-            nn.VariationalConv2d(3, 2, 3, stride=2, padding=1, **made),
-        ]
-        if one_sign:
-            # The neglected covariances then have the same sign.
-            for layer in layers:
-                layer.weight.data.abs_()
-        return torch.nn.Sequential(
-            _image(inputs),
-            layers[0],
-            torch.nn.ReLU() if rectified else torch.nn.Identity(),
-            layers[1],
-            torch.nn.Flatten(-3),
-        )
+        side = math.isqrt(inputs)
+        image = torch.nn.Unflatten(-1, (1, side, side))
+        return torch.nn.Sequential(image, *layers(made), torch.nn.Flatten(-3))
 
     return make
 
 
-def _conv_pool(inputs: int, made: Any) -> torch.nn.Module:
-    return torch.nn.Sequential(
-        _image(inputs),
-        nn.VariationalConv2d(1, 3, 3, padding=1, **made),
-        torch.nn.AvgPool2d(2),
-        torch.nn.Flatten(-3),
-    )
+def _conv(made: Any, fan_in: int = 1, fan_out: int = 3, stride: int = 2) -> torch.nn.Module:
+    return nn.VariationalConv2d(fan_in, fan_out, 3, stride=stride, padding=1, **made)
+
+
+def _two_convs(made: Any, between: Any = IDENTITY, one_sign: bool = False) -> list[torch.nn.Module]:
+    layers: list[Any] = [_conv(made), _conv(made, 3, 2)]
+    for layer in layers if one_sign else ():
+        layer.weight.data.abs_()  # so that the neglected covariances have the same sign
+    return [layers[0], between(), layers[1]]
 
 
 def _far_rectifier() -> torch.nn.Module:
     return torch.nn.Sequential(Shifted(_signs(8)), torch.nn.ReLU())
 
 
-IDENTITY, RELU = torch.nn.Identity, torch.nn.ReLU
 AVERAGE, MAXIMUM = partial(torch.nn.AvgPool1d, 2), partial(torch.nn.MaxPool1d, 2)
 RECTIFIED, SHARED = "linear, ReLU, linear; log σ² =", "places share weights"
 CASES = {
     "linear": Case("linear", _mlp(1, IDENTITY), True),
-    "conv": Case("convolution of stride 2", _conv, True),
+    "conv": Case("convolution of stride 2", _on_image(lambda made: [_conv(made)]), True),
     "two_linear": Case("linear, linear", _mlp(2, IDENTITY), True),
     "far_rectifier": Case("linear, ReLU far from 0, linear", _mlp(2, _far_rectifier), True),
     "average": Case("linear, average pooling, linear", _pooled(IDENTITY, AVERAGE), True),
@@ -146,12 +128,18 @@ CASES = {
     ),
     "four_rectified": Case("four linear, with ReLU between", _mlp(4, RELU), False),
     "maximum": Case("linear, maximum of near units, linear", _pooled(IDENTITY, MAXIMUM), False),
-    "conv_average": Case(f"convolution, average pooling: {SHARED}", _conv_pool, False),
-    "two_conv": Case(f"convolution, convolution: {SHARED}", _convs(False), False),
-    "two_conv_one_sign": Case(
-        "the same, all weights positive", _convs(False, one_sign=True), False
+    "conv_average": Case(
+        f"convolution, average pooling: {SHARED}",
+        _on_image(lambda made: [_conv(made, stride=1), torch.nn.AvgPool2d(2)]),
+        False,
     ),
-    "two_conv_rectified": Case("convolution, ReLU, convolution", _convs(True), False),
+    "two_conv": Case(f"convolution, convolution: {SHARED}", _on_image(_two_convs), False),
+    "two_conv_one_sign": Case(
+        "the same, all weights positive", _on_image(partial(_two_convs, one_sign=True)), False
+    ),
+    "two_conv_rectified": Case(
+        "convolution, ReLU, convolution", _on_image(partial(_two_convs, between=RELU)), False
+    ),
 }
 
 

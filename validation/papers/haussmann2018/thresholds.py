@@ -1,5 +1,7 @@
 """What a threshold on log alpha prunes, and where the histogram places it."""
 
+import itertools
+
 import numpy as np
 import torch
 from scipy.ndimage import gaussian_filter1d
@@ -37,17 +39,13 @@ def valley(counts: list[int], smoothing: float = 2.0) -> float | None:
     heights = np.log1p(gaussian_filter1d(within, smoothing, mode="nearest"))
     padded = np.concatenate(([-1.0], heights, [-1.0]))
     peaks = [i for i in range(len(heights)) if padded[i] < padded[i + 1] >= padded[i + 2]]
-    best: tuple[float, int] | None = None
-    # Among all pairs of modes, choose the one with the deepest valley below its lower mode.
-    for number, first in enumerate(peaks):
-        for second in peaks[number + 1 :]:
-            lowest = first + int(np.argmin(heights[first : second + 1]))
-            depth = float(min(heights[first], heights[second]) - heights[lowest])
-            if best is None or depth > best[0]:
-                best = depth, lowest
-    if best is None or best[0] < 0.1:
-        return None
-    return LOWEST + (best[1] + 1.5) * (HIGHEST - LOWEST) / BINS
+    valleys = []
+    for first, second in itertools.combinations(peaks, 2):
+        lowest = first + int(np.argmin(heights[first : second + 1]))
+        valleys.append((min(heights[first], heights[second]) - heights[lowest], lowest))
+    # Choose the valley that is the deepest below its lower mode.
+    depth, lowest = max(valleys, key=lambda valley: valley[0], default=(0.0, 0))
+    return None if depth < 0.1 else LOWEST + (lowest + 1.5) * (HIGHEST - LOWEST) / BINS
 
 
 def pruned(model: torch.nn.Module, threshold: float, split: Split) -> Record:

@@ -19,7 +19,7 @@ alpha near 1/kappa for large kappa and near (5/3)/(kappa - 1) for kappa near 1.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -233,7 +233,8 @@ def show(record: Record) -> str:
     additive = [row for row in record["flows"] if "rate" in row]
     others = [row for row in record["flows"] if "rate" not in row]
     near, far = record["additive_at_mu_0"], record["multiplicative_far_out"]
-    zero = "exactly 0" if _all_zero(near) else "not 0"
+    away = [(row["kl"], *row["gradient"], row["hessian"][0][1], *row["hessian"][1]) for row in near]
+    zero = "not 0" if any(map(any, away)) else "exactly 0"
     ratios = (f"{row['hessian'][0][0] / row['curvature_predicted']:.15g}" for row in near)
     at, kl = (number(row["log_alpha"]) for row in far), (number(row["kl"], 4) for row in far)
     parts = [
@@ -290,13 +291,6 @@ def _log_alpha(row: Record, value: float | None) -> str:
     if value is None:
         return "∞"
     return number(value) if row["log_alpha_predicted"] is None else f"{value:.8f}"
-
-
-def _all_zero(rows: Iterable[Record]) -> bool:
-    return all(
-        not any((row["kl"], *row["gradient"], row["hessian"][0][1], *row["hessian"][1]))
-        for row in rows
-    )
 
 
 def measure(settings: Record, parts: Parts) -> Record:

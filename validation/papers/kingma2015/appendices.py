@@ -152,12 +152,6 @@ def q_of_equation_46() -> Found:
     )
 
 
-def variance_of_minibatch(likelihoods: Any, size: int) -> float:
-    """Return the variance of N/M times the sum over M examples without replacement."""
-    n = len(likelihoods)
-    return float(n**2 * (1.0 - size / n) / size * np.var(likelihoods, ddof=1))
-
-
 @statement(
     "kingma-equation-48",
     "appendix F, Eq. 48",
@@ -174,7 +168,7 @@ def equation_48() -> Found:
     for name, likelihoods in (("nearly_alike", alike), ("few_wrong", few_wrong)):
         drawn = [n / size * rng.permutation(likelihoods)[:size].sum() for _ in range(4000)]
         bound = n / size * likelihoods.sum() ** 2 / n
-        exact = variance_of_minibatch(likelihoods, size)
+        exact = float(n**2 * (1.0 - size / n) / size * np.var(likelihoods, ddof=1))
         rows[name] = {"exact": exact, "drawn": float(np.var(drawn)), "printed_bound": bound}
     worst = rows["few_wrong"]["exact"] / rows["few_wrong"]["printed_bound"]
     return Found(

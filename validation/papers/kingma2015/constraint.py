@@ -9,59 +9,53 @@ A run that starts at a large alpha shows whether alpha decreases again.
 import math
 import statistics
 from collections.abc import Iterator
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from logunif_kl._atomic_io import plain_log_scale
 from validation.experiment import Dataset, Experiment, Record, subplots
 from validation.markdown import columns, listed, measured, rounded
 from validation.summary import grouped, mean_and_error, means
 from validation.training import networks
-from validation.training.loop import Run, Settings, TrainingError, evaluate, evaluate_averaged
+from validation.training.loop import Settings, TrainingError, evaluate, evaluate_averaged
 from validation.training.parts import Parts, slug
 
-
-class Case(NamedTuple):
-    """A penalty, the bound on log alpha, and the initial log alpha; None is as in the paper."""
-
-    penalty: str
-    max_log_alpha: float | None
-    initial: float | None = None
-
-
-LARGE = 4.0
+# The penalty, the bound on log alpha, and the initial log alpha; None is as in the paper.
+COLUMNS = ("penalty", "max_log_alpha", "initial")
 CASES = {
-    "exact, alpha at most 1": Case("exact", 0.0),
-    "exact, no bound": Case("exact", None),
-    "exact, no bound, from a large alpha": Case("exact", None, LARGE),
-    "cubic, alpha at most 1": Case("kingma", 0.0),
-    "cubic, no bound": Case("kingma", None),
+    "exact, alpha at most 1": ("exact", 0.0, None),
+    "exact, no bound": ("exact", None, None),
+    "exact, no bound, from a large alpha": ("exact", None, 4.0),
+    "cubic, alpha at most 1": ("kingma", 0.0, None),
+    "cubic, no bound": ("kingma", None, None),
 }
 
 
 def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
-    case = CASES[name]
-    posterior: Record = {"penalty": case.penalty, "max_log_alpha": case.max_log_alpha}
-    if case.initial is not None:
-        posterior["initial"] = case.initial
+    case = dict(zip(COLUMNS, CASES[name], strict=True))
+    posterior = case if case["initial"] is not None else {k: case[k] for k in COLUMNS[:2]}
     run = networks.run_of(
         "variational_b",
         dataset.train,
         sizes["hidden"],
         Settings(sizes["batch_size"], seed),
-        about={"case": name, "hidden": sizes["hidden"], **case._asdict()},
+        about={"case": name, "hidden": sizes["hidden"], **case},
         file=parts.file(f"{slug(name)}-seed{seed}.pt"),
         **posterior,
     )
     stopped = None
+
+    def look() -> Record:
+        test_error = evaluate(run.model, dataset.test)["error_percent"]
+        return {"alphas": networks.learned_alphas(run.model), "test_error": test_error}
+
     try:
-        run.finish(sizes["epochs"], partial(_look, run, dataset))
+        run.finish(sizes["epochs"], look)
     except TrainingError as error:
         stopped = str(error)
     last = run.history[-1] if run.history else {}
     return {
         "case": name,
-        **case._asdict(),
+        **case,
         "seed": seed,
         "stopped": stopped,
         "epochs_run": run.epoch,
@@ -78,11 +72,6 @@ def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -
         ],
         "seconds": run.seconds,
     }
-
-
-def _look(run: Run, dataset: Dataset) -> Record:
-    test_error = evaluate(run.model, dataset.test)["error_percent"]
-    return {"alphas": networks.learned_alphas(run.model), "test_error": test_error}
 
 
 def summarised(rows: list[Record]) -> Iterator[Record]:

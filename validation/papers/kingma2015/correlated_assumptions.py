@@ -7,7 +7,7 @@ each weight that it multiplies, or the learning rate is a fifth.
 ``kl_weight`` is the number of weights that a scale multiplies in the lower layers.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
 
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns, listed
@@ -16,28 +16,17 @@ from validation.papers.kingma2015.ratios import agreement, compared_with_the_pap
 from validation.training.loop import Settings
 from validation.training.parts import slug
 
-
-class Assumption(NamedTuple):
-    counted_for_each_weight: bool = False
-    learning_rate: float = 1e-3
-
-
-ASSUMPTIONS = {
-    "the divergence counted for each weight": Assumption(counted_for_each_weight=True),
-    "a fifth of the learning rate": Assumption(learning_rate=2e-4),
+# What differs in the `Settings`, given the units of a layer.
+ASSUMPTIONS: dict[str, Callable[[int], Record]] = {
+    "the divergence counted for each weight": lambda units: {"kl_weight": float(units)},
+    "a fifth of the learning rate": lambda units: {"learning_rate": 2e-4},
 }
 
 
 def measure_one(
     name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts
 ) -> list[Record]:
-    assumed = ASSUMPTIONS[name]
-    settings = Settings(
-        sizes["batch_size"],
-        seed,
-        learning_rate=assumed.learning_rate,
-        kl_weight=float(sizes["hidden"][0]) if assumed.counted_for_each_weight else 1.0,
-    )
+    settings = Settings(sizes["batch_size"], seed, **ASSUMPTIONS[name](sizes["hidden"][0]))
     file = f"{slug(name)}-seed{seed}"
     network = stages.Stages(file, "variational_a", settings, sizes["hidden"], dataset, parts)
 

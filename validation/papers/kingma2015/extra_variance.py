@@ -22,7 +22,7 @@ import torch
 
 from logunif_kl.torch import nn
 from validation.experiment import Experiment, Parts, Record, subplots
-from validation.markdown import number, table
+from validation.markdown import number, table, with_error
 from validation.output import track
 from validation.training.data import CLASSES, Dataset
 from validation.training.loop import seeded
@@ -52,12 +52,6 @@ class Layer(NamedTuple):
     def likelihood(self, b: torch.Tensor) -> torch.Tensor:
         labels = torch.full(b.shape[:-1], self.label)
         return nn.categorical_log_likelihood(b, labels)
-
-
-def bright(dataset: Dataset, pixels: int, images: int) -> list[int]:
-    """Choose the first training images with this many nonzero pixels."""
-    found = (dataset.train.x > 0.0).sum(1) >= pixels
-    return [int(image) for image in found.nonzero()[0][:images]]
 
 
 def make(dataset: Dataset, image: int, inputs: int, seed: int) -> Layer:
@@ -179,7 +173,10 @@ def show(record: Record) -> str:
             str(row["image"]),
             str(row["inputs"]),
             number(row["explicit_over_local"]),
-            *(_slope_cell(row["slope"][name]) for name in ("eps", "eps_squared")),
+            *(
+                "nothing is added" if found is None else with_error(*found.values(), decimals=4)
+                for found in row["slope"].values()
+            ),
         )
         for row in record["rows"]
     ]
@@ -187,36 +184,30 @@ def show(record: Record) -> str:
     return (
         table(head, rows)
         + "\n\nWith Var[ε | b] in the second term of Eq. 45 the slope is 1 within "
-        f"{_deviation(record, 'eps')} standard errors in the worst of these layers; with "
-        f"Var[ε² | b], as it is printed, it is off by up to {_deviation(record, 'eps_squared')} "
-        "standard errors. With one input the weight is known given b, and nothing is added."
+        f"{_deviation(record['rows'], 'eps'):.1f} standard errors in the worst of these layers; "
+        "with Var[ε² | b], as it is printed, it is off by up to "
+        f"{_deviation(record['rows'], 'eps_squared'):.1f} standard errors. "
+        "With one input the weight is known given b, and nothing is added."
     )
 
 
-def _slope_cell(found: Record | None) -> str:
-    if found is None:
-        return "nothing is added"
-    return f"{found['value']:.4f} ± {found['standard_error']:.4f}"
-
-
-def _deviation(record: Record, name: str) -> str:
-    found = [row["slope"][name] for row in record["rows"] if row["slope"][name] is not None]
-    return f"{max(abs(s['value'] - 1.0) / s['standard_error'] for s in found):.1f}"
+def _deviation(rows: list[Record], name: str) -> float:
+    """Return how many standard errors the slopes are away from 1 at most."""
+    found = (row["slope"][name] for row in rows if row["slope"][name] is not None)
+    return float(max(abs(slope["value"] - 1.0) / slope["standard_error"] for slope in found))
 
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     seed, rows = settings["seeds"][0], []
-    for image in bright(dataset, max(settings["inputs"]), settings["images"]):
+    bright = (dataset.train.x > 0.0).sum(1) >= max(settings["inputs"])
+    for image in bright.nonzero()[0][: settings["images"]].tolist():
         for inputs in settings["inputs"]:
             label = f"image {image}, {inputs} inputs"
             found = compare(make(dataset, image, inputs, seed), settings, seed, label)
             rows.append({"image": image, "inputs": inputs, **found})
-    agreed = [row["slope"]["eps"] for row in rows if row["slope"]["eps"] is not None]
     nothing = [row["greatest_added"] / row["greatest_local"] for row in rows if row["inputs"] == 1]
     return {
-        "greatest_deviation_in_standard_errors": max(
-            abs(slope["value"] - 1.0) / slope["standard_error"] for slope in agreed
-        ),
+        "greatest_deviation_in_standard_errors": _deviation(rows, "eps"),
         "added_over_local_with_one_input": max(nothing),
         "rows": rows,
     }

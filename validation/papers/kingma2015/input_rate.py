@@ -9,43 +9,38 @@ Variational dropout B learns the rate of the inputs, and the divergence, which c
 weight, raises it to its bound, 0.5.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from validation.experiment import Dataset, Experiment, Record
 from validation.markdown import columns, listed, measured
-from validation.summary import grouped, means, named
+from validation.summary import averaged, grouped, means, named
 from validation.training import networks
 from validation.training.loop import Settings, evaluate_averaged
 from validation.training.parts import Parts, slug
 
-
-class Case(NamedTuple):
-    method: str
-    input_rate: float | None = None
-    kl_weight: float = 1.0
-
-
+# The method, whether the rate at the inputs is limited, and the weight of the divergence.
 CASES = {
-    "Gaussian dropout B": Case("gaussian_b"),
-    "variational dropout B": Case("variational_b"),
-    "variational dropout B, input rate at most 0.2": Case("variational_b", networks.RATE_INPUT),
-    "variational dropout B, divergence scaled down by 3": Case("variational_b", kl_weight=1 / 3),
+    "Gaussian dropout B": ("gaussian_b", False, 1.0),
+    "variational dropout B": ("variational_b", False, 1.0),
+    "variational dropout B, input rate at most 0.2": ("variational_b", True, 1.0),
+    "variational dropout B, divergence scaled down by 3": ("variational_b", False, 1 / 3),
 }
 
 
 def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
-    case = CASES[name]
+    method, limited, kl_weight = CASES[name]
     run = networks.run_of(
-        case.method,
+        method,
         dataset.train,
         sizes["hidden"],
-        Settings(sizes["batch_size"], seed, kl_weight=case.kl_weight),
+        Settings(sizes["batch_size"], seed, kl_weight=kl_weight),
         about={"case": name, "hidden": sizes["hidden"]},
         file=parts.file(f"{slug(name)}-seed{seed}.pt"),
     )
-    if case.input_rate is not None:
+    if limited:
         bottom: Any = next(run.model.children())
-        bottom.max_log_alpha = networks.rate_to_log_alpha(case.input_rate)
+        bottom.max_log_alpha = networks.rate_to_log_alpha(networks.RATE_INPUT)
     run.finish(sizes["epochs"])
     return {
         "case": name,
@@ -59,22 +54,17 @@ def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -
     }
 
 
-def summarised(rows: list[Record]) -> list[Record]:
-    errors = {(row["case"], row["seed"]): row["test_error"] for row in rows}
-    reference = next(iter(CASES))
-    return [
-        {
+def summarised(rows: list[Record]) -> Iterator[Record]:
+    first = {row["seed"]: row["test_error"] for row in rows if row["case"] == next(iter(CASES))}
+    for name, several in grouped(rows, "case").items():
+        above = [row["test_error"] - first[row["seed"]] for row in several]
+        yield {
             "case": name,
             "seeds": len(several),
-            **named("test_error", [row["test_error"] for row in several]),
-            **named(
-                "above_gaussian_b",
-                [row["test_error"] - errors[reference, row["seed"]] for row in several],
-            ),
+            **averaged(several, "test_error"),
+            **named("above_gaussian_b", above),
             "mean_dropout_rates": means(several, "mean_dropout_rates"),
         }
-        for name, several in grouped(rows, "case").items()
-    ]
 
 
 def show(record: Record) -> str:
@@ -89,7 +79,7 @@ def show(record: Record) -> str:
 
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     rows = parts.by_seed("networks", list(CASES), settings, train, dataset, parts)
-    return {"summary": summarised(rows), "rows": rows}
+    return {"summary": list(summarised(rows)), "rows": rows}
 
 
 FULL = {"hidden": [100] * 3, "epochs": 40, "batch_size": 100}

@@ -60,12 +60,6 @@ def stepper(way: str, sizes: Record, dataset: Dataset, seed: int) -> Callable[[i
     return step
 
 
-def _fastest(step: Callable[[int], None], sizes: list[int]) -> int:
-    """Choose the fastest number of examples at once, by the faster of two tries of each."""
-    took = {size: min(_seconds(step, size) for _ in range(2)) for size in sizes}
-    return min(took, key=lambda size: took[size])
-
-
 def _seconds(step: Callable[[int], None], at_once: int) -> float:
     began = time.perf_counter()
     step(at_once)
@@ -96,7 +90,9 @@ def show(record: Record) -> str:
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     whole = settings["batch_size"]
     steps = {way: stepper(way, settings, dataset, settings["seeds"][0]) for way in WAYS}
-    pieces = _fastest(steps["per_example"], settings["at_once"])
+    slow = steps["per_example"]
+    took = {n: min(_seconds(slow, n) for _ in range(2)) for n in settings["at_once"]}
+    pieces = min(took, key=lambda n: took[n])
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     for step in steps.values():
         step(whole if step is not steps["per_example"] else pieces)

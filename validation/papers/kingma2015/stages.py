@@ -45,15 +45,14 @@ class Stages:
     def measured(self, settings: Record, measure: Callable[[int], Record]) -> list[Record]:
         """Measure the network after each of ``settings["epochs"]``, and describe it."""
         about = {**determining(settings), **self._run.settings.about()}
+
+        def made(epochs: int) -> Record:
+            return {**measure(epochs), "network": self.described_after(epochs)}
+
         return [
-            self._parts.get(
-                f"{self.name}-epoch{epochs}", partial(self._measured, measure, epochs), **about
-            )
+            self._parts.get(f"{self.name}-epoch{epochs}", partial(made, epochs), **about)
             for epochs in settings["epochs"]
         ]
-
-    def _measured(self, measure: Callable[[int], Record], epochs: int) -> Record:
-        return {**measure(epochs), "network": self.described_after(epochs)}
 
     def pairs(self, epochs: int) -> Pairs:
         settings, examples = self._run.settings, Examples(self._dataset.train)

@@ -90,13 +90,15 @@ def summarised(rows: list[Record]) -> Iterator[Record]:
         }
 
 
-def statements(rows: list[Record]) -> Iterator[Record]:
-    """Decide the statements of section 5 about Figure 1a.
+def differences(rows: list[Record], better: str, worse: str) -> list[tuple[float, float]]:
+    """Compare two methods at each width, seed by seed, by the interval of the mean difference."""
+    of = {(row["method"], row["width"], row["seed"]): row["test_error"] for row in rows}
+    widths, seeds = (sorted({row[name] for row in rows}) for name in ("width", "seed"))
+    return [interval([of[better, w, s] - of[worse, w, s] for s in seeds]) for w in widths]
 
-    The networks of one seed start with the same weights and see the examples in the same order.
-    Methods are therefore compared seed by seed: a difference counts if it exceeds its 95 % interval
-    by Student's t.
-    """
+
+def statements(rows: list[Record]) -> Iterator[Record]:
+    """Decide the statements of section 5 about Figure 1a by 95 % intervals over the seeds."""
     of = {(row["method"], row["width"], row["seed"]): row for row in rows}
     widths = sorted({row["width"] for row in rows})
     seeds = sorted({row["seed"] for row in rows})
@@ -109,11 +111,7 @@ def statements(rows: list[Record]) -> Iterator[Record]:
     pairs += [("variational_a2", rival) for rival in rivals]
     for better, worse in pairs:
         if there(better) and there(worse):
-            errors = {key: row["test_error"] for key, row in of.items()}
-            by_width = [
-                interval([errors[better, w, s] - errors[worse, w, s] for s in seeds])
-                for w in widths
-            ]
+            by_width = differences(rows, better, worse)
             yield {
                 "statement": f"{networks.METHODS[better].title} is no worse than "
                 + networks.METHODS[worse].title.replace("variational dropout", "variational"),
@@ -222,16 +220,12 @@ def _limits(record: Record) -> str:
     """Say what this run cannot show."""
     rows, settings = record["rows"], record["settings"]
     cut = sum(row["epochs_run"] - row["epoch"] < settings["patience"] for row in rows)
-    by = {(row["method"], row["width"], row["seed"]): row["test_error"] for row in rows}
-    worse = []
-    for width in settings["widths"]:
-        pairs = [(by["binary", width, seed], by["none", width, seed]) for seed in settings["seeds"]]
-        mean, half = interval([binary - none for binary, none in pairs])
-        worse += [width] * (mean > half)
+    by_width = zip(settings["widths"], differences(rows, "binary", "none"), strict=True)
+    worse = [str(width) for width, (mean, half) in by_width if mean > half]
     widths = [h for found in record["statements"] for h in found.get("half_widths", ())]
     seen = statistics.median(widths) if widths else math.nan
     return (
-        f"With {' and '.join(map(str, worse)) or 'no number of'} units binary dropout errs more "
+        f"With {' and '.join(worse) or 'no number of'} units binary dropout errs more "
         "often than no dropout, by the 95 % interval. "
         f"{cut} of {len(rows)} runs reached the limit of {settings['epochs']} epochs before early "
         f"stopping ended them, so they may have improved further. With {len(settings['seeds'])} "

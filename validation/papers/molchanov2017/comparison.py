@@ -131,7 +131,8 @@ def stored(model: torch.nn.Module) -> int:
 
 def summarised(name: str, rows: list[Record]) -> Iterator[Record]:
     for case, several in grouped(rows, "case").items():
-        kept = statistics.fmean(row["kept"] for row in several)
+        weights, kept = several[0]["weights"], statistics.fmean(row["kept"] for row in several)
+        pruned, paper = mean_and_error([r["test_error_pruned"] for r in several]), TABLE_1[name]
         by_threshold = [
             {
                 "threshold": each[0]["threshold"],
@@ -145,16 +146,15 @@ def summarised(name: str, rows: list[Record]) -> Iterator[Record]:
             "title": CASES[case].title,
             "seeds": len(several),
             "test_error": mean_and_error([row["test_error"] for row in several]),
-            "test_error_pruned": mean_and_error([r["test_error_pruned"] for r in several]),
-            "compression": several[0]["weights"] / kept if kept else None,
+            "test_error_pruned": pruned,
+            "compression": weights / kept if kept else None,
             "pruned_percent": means(several, "pruned_percent"),
             "seconds": statistics.fmean(row["seconds"] for row in several),
             "by_threshold": by_threshold,
             "as_good_as_the_paper": bool(
                 kept
-                and statistics.fmean(row["test_error_pruned"] for row in several)
-                <= TABLE_1[name].error_percent
-                and several[0]["weights"] / kept >= TABLE_1[name].compression
+                and pruned["mean"] <= paper.error_percent
+                and weights / kept >= paper.compression
             ),
         }
 

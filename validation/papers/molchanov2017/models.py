@@ -37,13 +37,10 @@ TABLE_1 = {
 class Case(NamedTuple):
     """A penalty, a posterior and settings of the authors' scripts.
 
-    ``other_noise`` means another order of the examples and other noise. The settings of
-    the authors' script for LeNet-300-100 are: a learning rate that is constant over the first half
-    (``flat_rate``), initial means from
-    N(0, 0.01^2) and biases of zero (``small_start``), a likelihood without the means whose log
-    alpha is at least the threshold (``masking``), and images less their mean (``centring``). The
-    record of LeNet-5-Caffe sets such means to zero (``zeroing``), and has ReLU after convolutions
-    (``relu``).
+    ``other_noise`` means another order of the examples, too; ``flat_rate`` a constant rate over the
+    first half, and ``small_start`` means from N(0, 0.01^2) and biases of zero. ``masking`` leaves
+    the means whose log alpha is at least the threshold out of the likelihood, and ``zeroing`` sets
+    them to zero. ``relu`` stands after convolutions, and ``centring`` subtracts the mean image.
     """
 
     title: str
@@ -95,13 +92,10 @@ def plain(name: str, seed: int, quick: bool, *, relu: bool = False) -> torch.nn.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         layers = _LAYERS[name](quick)
-    if relu:
-        layers = [each for layer in layers for each in _and_relu(layer)]
+    for place in reversed(range(len(layers)) if relu else ()):
+        if isinstance(layers[place], torch.nn.Conv2d):
+            layers.insert(place + 1, torch.nn.ReLU())
     return torch.nn.Sequential(*layers)
-
-
-def _and_relu(layer: torch.nn.Module) -> list[torch.nn.Module]:
-    return [layer, torch.nn.ReLU()] if isinstance(layer, torch.nn.Conv2d) else [layer]
 
 
 def _lenet_300_100(quick: bool) -> list[torch.nn.Module]:

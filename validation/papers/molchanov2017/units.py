@@ -9,7 +9,7 @@ Louizos et al. (2017), "Bayesian Compression for Deep Learning", report the unit
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -20,29 +20,16 @@ from validation.papers.molchanov2017 import inference, models
 from validation.summary import grouped, mean_and_error, means
 from validation.training import loop
 
-
-class Case(NamedTuple):
-    title: str
-    options: dict[str, Any]
-    """Of `to_variational`."""
-
-
-CASES = {
-    "scales": Case("scales, exact", {"posterior": "scaled"}),
-    "scales_molchanov": Case(
-        "scales, Molchanov's fit", {"posterior": "scaled", "penalty": "molchanov"}
-    ),
-    "groups": Case("groups, exact", {"sharing": "input"}),
+SCALES = {"posterior": "scaled"}
+# Titles, and options of `to_variational`.
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "scales": ("scales, exact", SCALES),
+    "scales_molchanov": ("scales, Molchanov's fit", {**SCALES, "penalty": "molchanov"}),
+    "groups": ("groups, exact", {"sharing": "input"}),
 }
 # Louizos et al. (2017), Table 1, BC-GNJ: the units that are left of 784, 300 and 100.
 PRINTED = {"title": "the paper, BC-GNJ", "units": [278, 98, 13], "error_percent": 1.8}
 THRESHOLDS = [0.5 * step for step in range(-10, 9)]
-
-
-def network(case: str, seed: int, sizes: Record, noise: torch.Generator) -> torch.nn.Module:
-    plain = models.plain("lenet_300_100", seed, sizes["quick"])
-    options = CASES[case].options
-    return nn.to_variational(plain, initial=sizes["initial"], generator=noise, **options)
 
 
 def linear(model: torch.nn.Module) -> list[Any]:
@@ -72,9 +59,10 @@ class Compact(torch.nn.Module):
 @loop.flushed()
 def one(case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
-    noise = loop.seeded(seed, 1)
+    noise, options = loop.seeded(seed, 1), {"initial": sizes["initial"], **CASES[case][1]}
+    plain = models.plain("lenet_300_100", seed, sizes["quick"])
     run = loop.ScheduledRun(
-        network(case, seed, sizes, noise),
+        nn.to_variational(plain, generator=noise, **options),
         noise,
         training,
         loop.Settings(sizes["batch_size"], seed, sizes["learning_rate"], averaging=None),
@@ -83,13 +71,16 @@ def one(case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> 
         file=parts.file(f"{case}-seed{seed}.pt"),
     )
     run.finish(sizes["epochs"])
-    measure = partial(loop.evaluate, split=validation)
-    curve = nn.threshold_curve(run.model, lambda model: measure(model)["error_percent"], THRESHOLDS)
+
+    def error(model: torch.nn.Module) -> float:
+        return loop.evaluate(model, validation)["error_percent"]
+
+    curve = nn.threshold_curve(run.model, error, THRESHOLDS)
     threshold = curve.choose(tolerance=sizes["tolerance"])
     dense = nn.to_deterministic(run.model, threshold).eval()
     compact = Compact(run.model, threshold).eval()
-    x = loop.Examples(dataset.test).x
-    calls = {"dense": partial(dense, x[:1000]), "compact": partial(compact, x[:1000])}
+    x = loop.Examples(dataset.test).x[:1000]
+    calls = {"dense": partial(dense, x), "compact": partial(compact, x)}
     return {
         "case": case,
         "seed": seed,
@@ -122,7 +113,7 @@ def summarised(rows: list[Record]) -> Record:
     times = [row["inference_seconds"] for row in rows]
     return {
         "case": rows[0]["case"],
-        "title": CASES[rows[0]["case"]].title,
+        "title": CASES[rows[0]["case"]][0],
         "seeds": len(rows),
         "threshold": sum(row["threshold"] for row in rows) / len(rows),
         "units": means(rows, "units"),
