@@ -18,7 +18,6 @@ from validation.papers.haussmann2018 import (  # noqa: E402
     first_epochs,
     learning_curves,
     networks,
-    thresholds,
 )
 from validation.training import data  # noqa: E402
 from validation.training.loop import seeded  # noqa: E402
@@ -74,20 +73,20 @@ class TestDense:
 
 class TestThresholds:
     def test_a_valley(self):
-        counts = [0] * thresholds.BINS
-        for i in range(thresholds.BINS):
+        counts = [0] * networks.BINS
+        for i in range(networks.BINS):
             counts[i] = int(1000 * math.exp(-0.02 * (i - 30) ** 2))
             counts[i] += int(9000 * math.exp(-0.02 * (i - 75) ** 2))
-        width = (thresholds.HIGHEST - thresholds.LOWEST) / thresholds.BINS
-        place = (thresholds.valley(counts) - thresholds.LOWEST) / width
+        width = (networks.HIGHEST - networks.LOWEST) / networks.BINS
+        place = (networks.valley(counts) - networks.LOWEST) / width
         assert 42 < place < 63
 
     @pytest.mark.parametrize(("mode", "beyond"), [(40, 10**6), (60, 0)])
     def test_one_mode_has_none(self, mode, beyond):
         """What is beyond the last bin is not a mode."""
-        counts = [int(1000 * math.exp(-0.002 * (i - mode) ** 2)) for i in range(thresholds.BINS)]
+        counts = [int(1000 * math.exp(-0.002 * (i - mode) ** 2)) for i in range(networks.BINS)]
         counts[-1] += beyond
-        assert thresholds.valley(counts) is None
+        assert networks.valley(counts) is None
 
 
 def test_mnist_is_not_fashion_mnist(monkeypatch, capsys):

@@ -15,7 +15,6 @@ from validation.papers.molchanov2017 import (  # noqa: E402
     authors_settings,
     comparison,
     lenet_300_100,
-    masks,
     models,
 )
 from validation.training.loop import ScheduledRun  # noqa: E402
@@ -55,10 +54,10 @@ class TestMasks:
     def test_overlap(self):
         a = {"0": np.array([True, True, False, False]), "1": np.array([True, False])}
         b = {"0": np.array([True, False, True, False]), "1": np.array([True, False])}
-        found = masks.overlap(a, b)
+        found = models.overlap(a, b)
         assert found["overlap"] == 2 / 4
         assert found["by_chance"] == pytest.approx((1.0 + 0.5) / (3.0 + 1.5))
-        assert masks.overlap(a, a)["overlap"] == 1.0
+        assert models.overlap(a, a)["overlap"] == 1.0
 
     @pytest.mark.parametrize(
         ("overlap", "holds"), [(0.5, True), (0.795, False), (0.95, False), (0.8, False)]

@@ -91,7 +91,8 @@ def _entry(table: dict[str, Any], function: Function, strings: bool) -> Iterator
         row = [rounded(c, dtype) for c in exact]
         fit, with_rounding = (float(error(function, each, low, high)) for each in (exact, row))
         yield f"    #   {fit:.1e} {with_rounding:.1e}"
-        rows.append([f'"{_digits(c)}",' for c in exact] if strings else [f"{c!r}," for c in row])
+        exactly = (mpmath.nstr(c, 26, min_fixed=0, max_fixed=0) for c in exact)
+        rows.append([f'"{c}",' for c in exactly] if strings else [f"{c!r}," for c in row])
     yield f'    ("{name}", "{dtype}"): ('
     yield f"        {tuple(table['bounds'])!r},"
     yield f"        {tuple(float(centre(*r)) for r in ranges)!r},"
@@ -104,8 +105,3 @@ def _entry(table: dict[str, Any], function: Function, strings: bool) -> Iterator
         yield "            ),"
     yield "        ),"
     yield "    ),"
-
-
-def _digits(x: mpf) -> str:
-    text: str = mpmath.nstr(x, 26, min_fixed=0, max_fixed=0)
-    return text

@@ -121,7 +121,11 @@ def python_source(tables: list[Table], elementary: list[Table], spec_hash: str) 
     lines += ["}", ""]
     for table in elementary:
         if table.format == "float32":
-            lines += _python_elementary(table)
+            r = table.ranges[0]
+            lines += [f"# {text}" for text in report(table)]
+            lines.append(f"{table.function.upper()}_FLOAT32 = tuple(map(float.fromhex, (")
+            lines += [f'    "{hexadecimal(x)}",' for x in (r.base[0], *r.coefficients)]
+            lines += [")))", ""]
     shifts = {t.function: float(t.shift) for t in tables if t.shift is not None}
     lines += [
         "# fmt: on",
@@ -131,16 +135,6 @@ def python_source(tables: list[Table], elementary: list[Table], spec_hash: str) 
         "",
     ]
     return "\n".join(lines)
-
-
-def _python_elementary(table: Table) -> list[str]:
-    """Write a polynomial, from its lowest power up."""
-    r = table.ranges[0]
-    numbers = [r.base[0], *r.coefficients]
-    lines = [f"# {text}" for text in report(table)]
-    lines.append(f"{table.function.upper()}_FLOAT32 = tuple(map(float.fromhex, (")
-    lines += [f'    "{hexadecimal(x)}",' for x in numbers]
-    return [*lines, ")))", ""]
 
 
 def _row(numbers: Iterable[mpf]) -> str:
@@ -176,15 +170,9 @@ def _c_table(table: Table) -> list[str]:
     ]
 
 
-def _two_words(x: mpf) -> tuple[mpf, mpf]:
-    """Split ``x`` into the nearest double and the double nearest to the rest."""
-    high = rounded(x, 53)
-    return high, rounded(x - high, 53)
-
-
-def _split(x: mpf, step: mpf) -> tuple[mpf, mpf]:
-    """Split ``x`` into a multiple of ``step`` and the rest rounded to 53 bits."""
-    high = mp.nint(x / step) * step
+def _two_words(x: mpf, step: mpf | None = None) -> tuple[mpf, mpf]:
+    """Split ``x`` into a multiple of ``step`` or the nearest double, and the rest as a double."""
+    high = rounded(x, 53) if step is None else mp.nint(x / step) * step
     return high, rounded(x - high, 53)
 
 
@@ -199,9 +187,9 @@ def _c_elementary(stretch: mpf) -> list[str]:
     powers = [_two_words(mpf(2) ** (mpf(j) / LANES)) for j in range(LANES)]
     # 1/m to 9 bits at the middle of each eighth of [1, 2)
     inverse = [mp.nint(512 / (1 + (j + mpf(1) / 2) / LANES)) / 512 for j in range(LANES)]
-    logs = [_split(-mp.log(c) / 2, step) for c in inverse]
-    half_log2 = _split(mp.log(2) / 2, step)
-    eighth = _split(mp.log(2) / LANES, mpf(2) ** -35)
+    logs = [_two_words(-mp.log(c) / 2, step) for c in inverse]
+    half_log2 = _two_words(mp.log(2) / 2, step)
+    eighth = _two_words(mp.log(2) / LANES, mpf(2) ** -35)
     x0 = _two_words(inflection())
     return [
         "",

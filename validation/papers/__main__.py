@@ -27,7 +27,7 @@ RESULT = RESULTS / "papers" / "papers.json"
 
 def decided(names: Sequence[str]) -> list[Record]:
     work = track(names, "reading papers", len(names))
-    return [STATEMENTS[name].record() for name in work]
+    return [STATEMENTS[name]() for name in work]
 
 
 def complaints(made: Record, *, replay: bool = True) -> Iterator[str]:

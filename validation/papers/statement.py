@@ -1,6 +1,5 @@
 """A statement of a paper, as a function that measures and decides whether it holds."""
 
-import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -34,46 +33,31 @@ class Found(NamedTuple):
         return {"verdict": verdict, "measured": self.measured, "note": self.note}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement about a paper: one that it makes or, if not ``stated``, one that it suggests."""
-
-    name: str
-    paper: str
-    where: str
-    text: str
-    stated: bool
-    decide: Callable[[], Found]
-
-    def record(self) -> Record:
-        return {
-            "name": self.name,
-            "paper": self.paper,
-            "where": self.where,
-            "claim": self.text,
-            "stated_by_the_paper": self.stated,
-            **self.decide().record(),
-            "command": f"python -m validation.papers {self.name}",
-        }
-
-
 def by_one_network(holds: bool) -> bool | None:
     """A network of ours, trained otherwise than the paper's, may support it, not contradict it."""
     return holds or None
 
 
-STATEMENTS: dict[str, Statement] = {}
+STATEMENTS: dict[str, Callable[[], Record]] = {}
+"""Functions that decide the statements and return their records, by name."""
 
 
 def statement(
     name: str, where: str, text: str, *, stated: bool = True
 ) -> Callable[[Callable[[], Found]], Callable[[], Found]]:
+    """Enter a statement: one that a paper makes or, if not ``stated``, one that it suggests."""
     paper = PAPERS[name.partition("-")[0]]
+    about = {"name": name, "paper": paper, "where": where, "claim": text}
 
     def enter(decide: Callable[[], Found]) -> Callable[[], Found]:
         if name in STATEMENTS:
             raise ValueError(f"the claim {name!r} is entered twice: name one of them differently")
-        STATEMENTS[name] = Statement(name, paper, where, text, stated, decide)
+        STATEMENTS[name] = lambda: {
+            **about,
+            "stated_by_the_paper": stated,
+            **decide().record(),
+            "command": f"python -m validation.papers {name}",
+        }
         return decide
 
     return enter

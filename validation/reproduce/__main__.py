@@ -114,7 +114,9 @@ def _run(
         argv = work.quick_command(folder) if folder else full_command(work, files or {})
         status = run(argv)
         if status:
-            failed.append(_sentence(name, status, argv))
+            how = f"signal {-status}" if status < 0 else f"exit status {status}"
+            again = shlex.join(["python", *argv[1:]])
+            failed.append(f"{name} failed with {how}: run {again} to see why")
             continue
         if folder and work.paper:
             images = ", on scikit-learn's digits" if work.images else ""
@@ -125,11 +127,6 @@ def _run(
     for sentence in failed:
         complain(f"{PROGRAM}: {sentence}\n")
     return 1 if failed else 0
-
-
-def _sentence(name: str, status: int, argv: Sequence[str]) -> str:
-    how = f"signal {-status}" if status < 0 else f"exit status {status}"
-    return f"{name} failed with {how}: run {shlex.join(['python', *argv[1:]])} to see why"
 
 
 if __name__ == "__main__":

@@ -72,7 +72,8 @@ class Parts:
         while len(found) < count:
             began = time.monotonic()
             found.append(make(len(found)))
-            seconds += max(time.monotonic() - began, _own_seconds(found[-1]))
+            own = found[-1].get("seconds", 0.0) if isinstance(found[-1], dict) else 0.0
+            seconds += max(time.monotonic() - began, own)
             self.keep(name, found, seconds, **settings)
         self.seconds += seconds
         return found[:count]
@@ -104,8 +105,3 @@ def _chosen(text: str | None) -> tuple[int, int]:
     if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
         raise CommandError(f"--part {text} is not a part: write --part 1/2 for the first of two")
     return int(number), int(of)
-
-
-def _own_seconds(result: Any) -> float:
-    own = result.get("seconds") if isinstance(result, dict) else None
-    return float(own) if isinstance(own, (int, float)) else 0.0

@@ -27,7 +27,7 @@ from scipy import optimize
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record
 from validation.markdown import columns, measured, number, yes
-from validation.papers.haussmann2018 import networks, thresholds
+from validation.papers.haussmann2018 import networks
 from validation.papers.haussmann2018.networks import Annealed, Method
 from validation.summary import averaged, grouped, named
 from validation.training.data import CLASSES
@@ -113,10 +113,10 @@ def tested(run: Annealed, sizes: Record, dataset: Dataset) -> Record:
         "test_log_likelihood": found["log_likelihood"],
         "averaged_error": 100.0 * float((averaged.mean.argmax(1) != y).double().mean()),
         "averaged_log_likelihood": float(of_label.log().mean()),
-        "pruned": thresholds.pruned(model, THRESHOLD, test),
+        "pruned": networks.pruned(model, THRESHOLD, test),
         "log_likelihood": last["log_likelihood"],
         "neg_kl": last["neg_kl"],
-        "weights": thresholds.log_alphas(model).numel(),
+        "weights": networks.log_alphas(model).numel(),
         "seconds": run.seconds,
     }
 

@@ -21,7 +21,7 @@ from logunif_kl._atomic_io import plain_log_scale
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import Cell, columns, measured, number, rounded, with_error, yes
-from validation.papers.haussmann2018 import networks, thresholds
+from validation.papers.haussmann2018 import networks
 from validation.papers.haussmann2018.networks import METHODS, Annealed, network
 from validation.summary import grouped, mean_and_error, named
 from validation.training.data import Split
@@ -51,7 +51,7 @@ def trained(
 
     def look() -> Record:
         found = evaluate(run.model, dataset.test)
-        beyond = thresholds.log_alphas(run.model) > THRESHOLD
+        beyond = networks.log_alphas(run.model) > THRESHOLD
         return {
             "test_error": found["error_percent"],
             "test_log_likelihood": found["log_likelihood"],
@@ -70,9 +70,9 @@ def curve(run: Annealed) -> list[Record]:
 def train(method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     run = trained(method, seed, sizes["epochs"], sizes, dataset, parts)
     model = run.model
-    counts = thresholds.histogram(model)
-    chosen = thresholds.valley(counts)
-    prune = partial(thresholds.pruned, model, split=dataset.test)
+    counts = networks.histogram(model)
+    chosen = networks.valley(counts)
+    prune = partial(networks.pruned, model, split=dataset.test)
     return {
         "method": method,
         "seed": seed,
@@ -82,7 +82,7 @@ def train(method: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts)
         "neg_kl": run.history[-1]["neg_kl"],
         "fixed": prune(THRESHOLD),
         "by_histogram": None if chosen is None else prune(chosen),
-        "by_threshold": [prune(threshold) for threshold in thresholds.THRESHOLDS],
+        "by_threshold": [prune(threshold) for threshold in networks.THRESHOLDS],
         "histogram": counts,
         "variance": _variance(model, dataset.test, sizes, seed),
         "seconds": run.seconds,
@@ -186,8 +186,8 @@ def statements(rows: list[Record]) -> list[Record]:
 def draw(record: Record) -> Any:
     rows = record["rows"]
     figure, (errors, shares, counts) = subplots((10.5, 3.4), 1, 3)
-    width = (thresholds.HIGHEST - thresholds.LOWEST) / thresholds.BINS
-    centres = [thresholds.LOWEST + (i + 0.5) * width for i in range(thresholds.BINS)]
+    width = (networks.HIGHEST - networks.LOWEST) / networks.BINS
+    centres = [networks.LOWEST + (i + 0.5) * width for i in range(networks.BINS)]
     for index, method in enumerate(dict.fromkeys(row["method"] for row in rows)):
         several = [row for row in rows if row["method"] == method]
         for seed, row in enumerate(several):

@@ -22,26 +22,20 @@ from validation.papers.kingma2015.ratios import TITLES
 from validation.training import networks
 from validation.training.loop import Examples, seeded
 
-# The method of `networks`, and its estimator.
-WAYS = {
-    "deterministic": ("none", None),
-    "local": ("variational_b", "local"),
-    "per_batch": ("variational_b", "per_batch"),
-    "per_example": ("variational_b", "per_example"),
-}
+WAYS = ("deterministic", "local", "per_batch", "per_example")  # without noise, and by estimator
 AT_LEAST = 50.0  # by this factor local reparameterisation should be faster than weights per example
 
 
 def stepper(way: str, sizes: Record, dataset: Dataset, seed: int) -> Callable[[int], None]:
-    method, estimator = WAYS[way]
+    noisy = way != "deterministic"
     noise, order = seeded(seed, 1), seeded(seed, 0)
     model = networks.network(
-        method,
+        "variational_b" if noisy else "none",
         dataset.pixels,
         sizes["hidden"],
         seed=seed,
         generator=noise,
-        **({} if estimator is None else {"estimator": estimator}),
+        **({"estimator": way} if noisy else {}),
     )
     optimizer = torch.optim.Adam(model.parameters())
     examples, batch = Examples(dataset.train), sizes["batch_size"]
@@ -53,7 +47,7 @@ def stepper(way: str, sizes: Record, dataset: Dataset, seed: int) -> Callable[[i
             output = model(examples.x[some])
             likelihood = nn.categorical_log_likelihood(output, examples.y[some]).sum()
             (-likelihood / batch).backward()
-        if estimator is not None:
+        if noisy:
             (-nn.neg_kl(model) / len(examples)).backward()
         optimizer.step()
 

@@ -24,12 +24,6 @@ FULL = {"epochs": 200, **comparison.FULL, "batch_size": 100, "cases": CASES, "on
 # With a warm-up that is over sooner, small means are all pruned.
 QUICK = {"warm_up": [3, 6]}
 EXPERIMENT = comparison.experiment(
-    __file__,
-    network="lenet_300_100",
-    show=show,
-    place=6,
-    full=FULL,
-    quick=QUICK,
-    noise=("*.sparse.largest_difference",),
+    __file__, "lenet_300_100", show, FULL, QUICK, place=6, noise=("*.sparse.largest_difference",)
 )
 EXPERIMENT.run(__name__)

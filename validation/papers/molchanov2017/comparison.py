@@ -11,9 +11,8 @@ import io
 import itertools
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,7 +21,7 @@ from logunif_kl._atomic_io import plain_log_scale
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import columns, listed, measured, number, rounded, table, yes
-from validation.papers.molchanov2017 import masks, models
+from validation.papers.molchanov2017 import models
 from validation.papers.molchanov2017.models import CASES, TABLE_1, THRESHOLD
 from validation.summary import grouped, interval, mean_and_error, means
 from validation.training import loop
@@ -87,7 +86,7 @@ def train(name: str, case: str, seed: int, sizes: Record, dataset: Dataset, part
             if "kept" in record
         ],
         "sparse": as_sparse(run.model, dataset),
-        "masks": masks.packed(run.model, THRESHOLD),
+        "masks": models.packed(run.model, THRESHOLD),
     }
 
 
@@ -161,24 +160,24 @@ def summarised(name: str, rows: list[Record]) -> Iterator[Record]:
 
 def overlaps(rows: list[Record]) -> Record:
     """Compare the overlap of masks between penalties with that between noises and seeds."""
-    of = {(row["case"], row["seed"]): masks.unpacked(row["masks"], row["sizes"]) for row in rows}
+    of = {(row["case"], row["seed"]): models.unpacked(row["masks"], row["sizes"]) for row in rows}
     seeds = sorted({row["seed"] for row in rows})
     found: Record = {"with_exact": [], "between_seeds": None, "statements": []}
     by_case: dict[str, list[float]] = {}
     if ("exact", seeds[0]) not in of:
         return found
     for case in dict.fromkeys(row["case"] for row in rows if row["case"] != "exact"):
-        pairs = [masks.overlap(of["exact", seed], of[case, seed]) for seed in seeds]
+        pairs = [models.overlap(of["exact", seed], of[case, seed]) for seed in seeds]
         by_case[case] = [pair["overlap"] for pair in pairs]
         found["with_exact"].append(
-            {"case": case, "title": CASES[case].title, **masks.mean_overlap(pairs)}
+            {"case": case, "title": CASES[case].title, **models.mean_overlap(pairs)}
         )
     if len(seeds) > 1:
         pairs = [
-            masks.overlap(of["exact", a], of["exact", b])
+            models.overlap(of["exact", a], of["exact", b])
             for a, b in itertools.combinations(seeds, 2)
         ]
-        found["between_seeds"] = masks.mean_overlap(pairs)
+        found["between_seeds"] = models.mean_overlap(pairs)
     if "exact_again" in by_case:
         found["statements"] = [
             _decided(case, by_case[case], by_case["exact_again"])
@@ -332,23 +331,8 @@ QUICK = {"epochs": 6, "warm_up": [0, 1], "batch_size": 50, "learning_rate": 2e-2
 
 
 def experiment(
-    file: str,
-    *,
-    network: str | None = None,
-    show: Any = show,
-    quick: Record | None = None,
-    seeds: Sequence[int] = (1, 2, 3),
-    **options: Any,
+    file: str, network: str, show: Any, full: Record, quick: Record, **options: Any
 ) -> Experiment:
-    """Declare the experiment on one network, which the name of the file names by default."""
-    return Experiment(
-        file,
-        partial(measure, network or Path(file).stem),
-        show,
-        seeds=seeds,
-        quick={**QUICK, **(quick or {})},
-        choose=("epochs", "cases"),
-        parted=True,
-        draw=draw,
-        **options,
-    )
+    options = {"seeds": (1, 2, 3), "choose": ("epochs", "cases"), "parted": True, **options}
+    made = partial(measure, network)
+    return Experiment(file, made, show, full, {**QUICK, **quick}, draw=draw, **options)

@@ -10,6 +10,12 @@ from validation.papers.molchanov2017 import comparison
 
 FULL = {"epochs": 200, **comparison.FULL}
 EXPERIMENT = comparison.experiment(
-    __file__, place=1, full=FULL, noise=("*.sparse.largest_difference",)
+    __file__,
+    "lenet_300_100",
+    comparison.show,
+    FULL,
+    {},
+    place=1,
+    noise=("*.sparse.largest_difference",),
 )
 EXPERIMENT.run(__name__)

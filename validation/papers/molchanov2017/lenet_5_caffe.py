@@ -8,11 +8,8 @@ from validation.papers.molchanov2017 import comparison
 
 FULL = {**comparison.FULL, "epochs": 80, "cases": ["exact", "molchanov"]}
 QUICK = {"cases": comparison.FULL["cases"]}
+NOISE = ("*.sparse.largest_difference", "*.by_threshold.*")
 EXPERIMENT = comparison.experiment(
-    __file__,
-    place=2,
-    full=FULL,
-    quick=QUICK,
-    noise=("*.sparse.largest_difference", "*.by_threshold.*"),
+    __file__, "lenet_5_caffe", comparison.show, FULL, QUICK, place=2, noise=NOISE
 )
 EXPERIMENT.run(__name__)

@@ -10,20 +10,13 @@ after 130 and 132 epochs went on on a CPU, with noise from a new generator, so t
 both.
 """
 
-from validation.papers.molchanov2017 import comparison
+from validation.papers.molchanov2017 import comparison, lenet_5_caffe
 from validation.papers.molchanov2017.authors_settings import show
 
 FULL = {"epochs": 200, **comparison.FULL, "batch_size": 100, "cases": ["authors"]}
 # With a warm-up that is over sooner, or a higher rate, all weights are pruned.
 QUICK = {"warm_up": [3, 12], "learning_rate": 1e-2}
 EXPERIMENT = comparison.experiment(
-    __file__,
-    network="lenet_5_caffe",
-    show=show,
-    place=7,
-    seeds=(1, 2),
-    full=FULL,
-    quick=QUICK,
-    noise=("*.sparse.largest_difference", "*.by_threshold.*"),
+    __file__, "lenet_5_caffe", show, FULL, QUICK, place=7, seeds=(1, 2), noise=lenet_5_caffe.NOISE
 )
 EXPERIMENT.run(__name__)

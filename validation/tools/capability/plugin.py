@@ -4,7 +4,6 @@ python -m pytest -p validation.tools.capability.plugin --capability-report FILE
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,13 +37,12 @@ class Recorder:
         found = dict.fromkeys(str(v) for name, v in report.user_properties if name == PROPERTY)
         self._recorded.setdefault(report.nodeid, {}).update(found)
 
-    def _tests(self) -> Iterator[dict[str, object]]:
+    def pytest_sessionfinish(self) -> None:
+        tests = []
         for test, recorded in self._recorded.items():
             outcomes = self._outcomes[test]
             worst = next((o for o in ("failed", "skipped") if o in outcomes), "passed")
             if recorded:
-                yield {"test": test, "outcome": worst, "capabilities": list(recorded)}
-
-    def pytest_sessionfinish(self) -> None:
-        report = {"tests": list(self._tests())}
-        self._path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+                tests.append({"test": test, "outcome": worst, "capabilities": list(recorded)})
+        text = json.dumps({"tests": tests}, indent=1) + "\n"
+        self._path.write_text(text, encoding="utf-8")
