@@ -157,7 +157,9 @@ class Experiment:
             datasets = [data.digits() if options.quick else data.load(options.data, self.images)]
         began, about = time.monotonic(), record.about(self.command(given), *self.packages)
         with self._folder(options) as folder:
-            parts, probe = self._parts(options, folder, datasets)
+            known = {**({"data": datasets[0].sha256} if datasets else {}), "quick": options.quick}
+            parts = Parts(folder, known, part=getattr(options, "part", None))
+            probe = None if options.quick else self._probe_of(folder)
             found = self.measure(settings, *datasets, parts)
         # Earlier commands that were interrupted may have computed some parts.
         seconds = max(parts.seconds, time.monotonic() - began)
@@ -186,29 +188,13 @@ class Experiment:
         else:
             yield ROOT / "build" / self.paper / (self.folder or self.name)
 
-    def _parts(
-        self, options: argparse.Namespace, folder: Path, datasets: Sequence[Dataset]
-    ) -> tuple[Parts, Record | None]:
-        """Yield the parts and, for a full run, the probe.
+    def _probe_of(self, folder: Path) -> Record:
+        """Return the probe of a full run, and keep it in the folder of the parts.
 
-        A full run reuses the finished parts in its folder if the quick forms give the same numbers
-        as when those parts were begun.
+        Raise if the code that computed these parts gave other numbers than today's. Experiments
+        that share a folder each keep a probe there.
         """
-        about = {**({"data": datasets[0].sha256} if datasets else {}), "quick": options.quick}
-        parts = Parts(folder, about, part=getattr(options, "part", None))
-        if options.quick:
-            return parts, None
         probe = self.probe()
-        self._check_folder(folder, probe)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_record(str(folder / f"{self.name}.probe.json"), probe)
-        return parts, probe
-
-    def _check_folder(self, folder: Path, probe: Record) -> None:
-        """Raise if the code that computed a folder's parts gave other numbers than today's code.
-
-        Experiments that share a folder each keep a probe there.
-        """
         kept = sorted(folder.glob("*.probe.json"))
         if not kept and any(path.suffix in (".json", ".pt") for path in folder.glob("*")):
             raise CommandError(
@@ -217,14 +203,17 @@ class Experiment:
             )
         for path in kept:
             name = path.name.removesuffix(".probe.json")
-            other = None if name == self.name else f"validation.papers.{self.paper}.{name}"
-            now = probe if other is None else import_module(other).EXPERIMENT.probe()
+            other = f"validation.papers.{self.paper}.{name}"
+            now = probe if name == self.name else import_module(other).EXPERIMENT.probe()
             changed = list(record.differences(record.read(path)["columns"], now["columns"]))
             if changed:
                 raise CommandError(
                     f"the parts in {folder} were computed by code that gives other numbers "
                     f"({changed[0]}): remove that folder"
                 )
+        folder.mkdir(parents=True, exist_ok=True)
+        write_record(str(folder / f"{self.name}.probe.json"), probe)
+        return probe
 
     def command(self, given: Sequence[str] = ()) -> str:
         """Return the command without options that belong to one machine."""

@@ -104,11 +104,9 @@ def report_of(function: str, dtype: str, kernel: str) -> str:
 
 
 def file(report: str) -> str:
-    """Name the file of a report.
+    """Name the file of a report; the library of PyTorch's exponential has other code for Intel's.
 
-    PyTorch has two reports, because the vector library that gives it the exponential and the
-    logarithm has code of its own for AVX-512, which it runs only on Intel processors. An AMD EPYC
-    with AVX-512 reaches the figures of a processor without it.
+    An AMD EPYC with AVX-512 reaches the figures of a processor without it.
     """
     intel = "avx512" in ufuncs.available_kernels() and "Intel" in cpu_name()
     names = {"torch": "torch" if intel else "torch_avx2"}

@@ -35,14 +35,6 @@ ENVIRONMENT = {
 }
 
 
-def write_corpus(folder: Path) -> None:
-    rng = random.Random(SEED)
-    folder.mkdir(parents=True)
-    for i in range(SEEDS):
-        length = rng.randrange(4, 64 if i % 8 else MOST_BYTES)
-        (folder / f"{i:04}").write_bytes(rng.randbytes(length))
-
-
 def running(process: subprocess.Popen[str], seconds: int) -> Iterator[None]:
     for _ in range(seconds):
         try:
@@ -53,9 +45,12 @@ def running(process: subprocess.Popen[str], seconds: int) -> Iterator[None]:
 
 def fuzz(target: str, program: Path, seconds: int) -> Record:
     """Run one target for some seconds, and read its log."""
-    corpus = FOLDER / f"{target}-corpus"
+    corpus, rng = FOLDER / f"{target}-corpus", random.Random(SEED)
     shutil.rmtree(corpus, ignore_errors=True)
-    write_corpus(corpus)
+    corpus.mkdir(parents=True)
+    for i in range(SEEDS):
+        length = rng.randrange(4, 64 if i % 8 else MOST_BYTES)
+        (corpus / f"{i:04}").write_bytes(rng.randbytes(length))
     options = {
         "seed": SEED,
         "max_total_time": seconds,

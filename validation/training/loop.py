@@ -178,20 +178,17 @@ class Run:
         self._objective = Objective(model, len(split.y), settings.kl_weight)
         self._optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
         decay = settings.averaging
-        self._average = None if decay is None else TemporalAverage(model, decay)
+        self.average = None if decay is None else TemporalAverage(model, decay)
         self._about = {**settings.about(), "examples": fingerprint(split), **(about or {})}
         self._file, self._every = file, every
         self._begin_epoch()
-        self._resume()
+        if file is not None and (state := checkpoint.load(file, self._about)) is not None:
+            self.load_state_dict(state)
 
     @property
     def seconds(self) -> float:
         """The time of all epochs, whenever they were computed."""
         return round(sum(record["seconds"] for record in self.history), 1)
-
-    @property
-    def average(self) -> TemporalAverage | None:
-        return self._average
 
     def train(self, epochs: int) -> Iterator[Record]:
         while self.epoch < epochs:
@@ -219,7 +216,7 @@ class Run:
         return {
             "model": self.model.state_dict(),
             "optimizer": self._optimizer.state_dict(),
-            "average": None if self._average is None else self._average.state_dict(),
+            "average": None if self.average is None else self.average.state_dict(),
             "noise": self.noise.get_state(),
             "order": self._order_at_start,
             "epoch": self.epoch,
@@ -233,19 +230,14 @@ class Run:
     def load_state_dict(self, state: Record) -> None:
         self.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
-        if self._average is not None:
-            self._average.load_state_dict(state["average"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
         self.noise.set_state(state["noise"])
         self._order.set_state(state["order"])
         self._begin_epoch()
         self.epoch, self.step = state["epoch"], state["step"]
         self._in_epoch, self._seconds = state["in_epoch"], state["seconds"]
         self._sums, self.history = list(state["sums"]), state["history"]
-
-    def _resume(self) -> None:
-        state = None if self._file is None else checkpoint.load(self._file, self._about)
-        if state is not None:
-            self.load_state_dict(state)
 
     def _begin_epoch(self) -> None:
         self._order_at_start = self._order.get_state()
@@ -291,8 +283,8 @@ class Run:
             raise TrainingError(
                 f"the loss is {found[0]} at step {self.step + 1}: lower the learning rate"
             )
-        if self._average is not None:
-            self._average.update()
+        if self.average is not None:
+            self.average.update()
         self.step += 1
         self._in_epoch += len(rows)
         for place, value in enumerate(found):

@@ -110,16 +110,9 @@ def _linear(
 ) -> list[torch.nn.Module]:
     noise = METHODS[method].noise
     if noise is not None:
-        options = {
-            "sharing": "input",
-            "max_log_alpha": 0.0,
-            "initial": rate_to_log_alpha(rate),
-            **posterior,
-        }
-        layer = nn.VariationalLinear(
-            n_in, n_out, posterior="multiplicative", noise=noise, generator=generator, **options
-        )
-        return [layer]
+        options: Record = {"posterior": "multiplicative", "noise": noise, "generator": generator}
+        options |= {"sharing": "input", "max_log_alpha": 0.0, "initial": rate_to_log_alpha(rate)}
+        return [nn.VariationalLinear(n_in, n_out, **options | posterior)]
     if method == "gaussian_b":
         return [nn.GaussianDropoutLinear(n_in, n_out, rate, generator=generator)]
     linear = torch.nn.Linear(n_in, n_out)

@@ -39,29 +39,18 @@ class Case(NamedTuple):
 
 
 class Shifted(torch.nn.Module):
-    """Add constants to the units of a layer, so that their order is certain."""
-
-    def __init__(self, constants: Tensor) -> None:
-        super().__init__()
-        self.constants = constants
+    """Add constants to eight units, so that their order is certain."""
 
     def forward(self, x: Any) -> Any:
-        return x + self.constants
-
-
-def _linear(inputs: int, outputs: int, made: Any) -> nn.VariationalLinear:
-    return nn.VariationalLinear(inputs, outputs, **made)
-
-
-def _signs(units: int) -> Tensor:
-    return FAR * (1.0 - 2.0 * (torch.arange(units) % 2))
+        return x + FAR * (1.0 - 2.0 * (torch.arange(8) % 2))
 
 
 def _mlp(layers: int, between: Callable[[], torch.nn.Module]) -> Callable[..., torch.nn.Module]:
     def make(inputs: int, made: Any) -> torch.nn.Module:
-        found: list[torch.nn.Module] = [_linear(inputs, 8, made)]
+        found: list[torch.nn.Module] = [nn.VariationalLinear(inputs, 8, **made)]
         for index in range(1, layers):
-            found += [between(), _linear(8, 3 if index == layers - 1 else 8, made)]
+            outputs = 3 if index == layers - 1 else 8
+            found += [between(), nn.VariationalLinear(8, outputs, **made)]
         return torch.nn.Sequential(*found)
 
     return make
@@ -70,12 +59,12 @@ def _mlp(layers: int, between: Callable[[], torch.nn.Module]) -> Callable[..., t
 def _pooled(before: Callable[[], torch.nn.Module], pool: Callable[[], torch.nn.Module]) -> Any:
     def make(inputs: int, made: Any) -> torch.nn.Module:
         return torch.nn.Sequential(
-            _linear(inputs, 8, made),
+            nn.VariationalLinear(inputs, 8, **made),
             before(),
             torch.nn.Unflatten(-1, (1, 8)),
             pool(),
             torch.nn.Flatten(-2),
-            _linear(4, 3, made),
+            nn.VariationalLinear(4, 3, **made),
         )
 
     return make
@@ -103,22 +92,20 @@ def _two_convs(made: Any, between: Any = IDENTITY, one_sign: bool = False) -> li
     return [layers[0], between(), layers[1]]
 
 
-def _far_rectifier() -> torch.nn.Module:
-    return torch.nn.Sequential(Shifted(_signs(8)), torch.nn.ReLU())
-
-
 AVERAGE, MAXIMUM = partial(torch.nn.AvgPool1d, 2), partial(torch.nn.MaxPool1d, 2)
 RECTIFIED, SHARED = "linear, ReLU, linear; log σ² =", "places share weights"
 CASES = {
     "linear": Case("linear", _mlp(1, IDENTITY), True),
     "conv": Case("convolution of stride 2", _on_image(lambda made: [_conv(made)]), True),
     "two_linear": Case("linear, linear", _mlp(2, IDENTITY), True),
-    "far_rectifier": Case("linear, ReLU far from 0, linear", _mlp(2, _far_rectifier), True),
+    "far_rectifier": Case(
+        "linear, ReLU far from 0, linear",
+        _mlp(2, lambda: torch.nn.Sequential(Shifted(), RELU())),
+        True,
+    ),
     "average": Case("linear, average pooling, linear", _pooled(IDENTITY, AVERAGE), True),
     "far_maximum": Case(
-        "linear, maximum of units far apart, linear",
-        _pooled(lambda: Shifted(_signs(8)), MAXIMUM),
-        True,
+        "linear, maximum of units far apart, linear", _pooled(Shifted, MAXIMUM), True
     ),
     "rectifier_small": Case(f"{RECTIFIED} −8", _mlp(2, RELU), False, -8.0),
     "rectifier": Case(f"{RECTIFIED} −4", _mlp(2, RELU), False),

@@ -198,17 +198,15 @@ def unnoticed(model: Model, sizes: Record, seed: int) -> Record:
 
 def draw(found: Record) -> Any:
     figure, (left, right) = subplots((9.6, 4.2), 1, 2)
-    colours = {"logistic": "#0072B2", "linear": "#D55E00"}
-    markers = {"logistic": "o", "linear": "s"}
+    looks = {"logistic": ("#0072B2", "-", "o"), "linear": ("#D55E00", "--", "s")}
     log10 = math.log(10.0)
     for name, part in found["without_cut_offs"].items():
-        between = part["draws_a_point"]
+        (colour, line, _), between = looks[name], part["draws_a_point"]
         for index, walk in enumerate(part["paths"]):
             x = 1 + between * np.arange(len(walk))
             label = f"{name}: 5 chains" if index == 0 else None
-            line = "-" if name == "logistic" else "--"
             y = np.array(walk) / log10
-            left.plot(x, y, line, color=colours[name], linewidth=0.8, label=label)
+            left.plot(x, y, line, color=colour, linewidth=0.8, label=label)
     n = np.linspace(0, max(row["draws"] for row in part["rows"]), 200)
     for sign in (1, -1):
         width = sign * LENGTH * np.sqrt(n) / log10
@@ -217,11 +215,12 @@ def draw(found: Record) -> Any:
     left.set_title("without cut-offs: HMC wanders off", fontsize="medium")
     left.legend(fontsize="small", loc="lower left")
     for name, rows in found["with_cut_offs"].items():
+        colour, _, marker = looks[name]
         x = [-math.log10(row["cut_off"]) for row in rows]
         mean = [row["mean"] / log10 for row in rows]
         predicted = [row["mean_predicted"] / log10 for row in rows]
-        right.plot(x, mean, markers[name], color=colours[name], markersize=5, label=f"{name}: NUTS")
-        right.plot(x, predicted, "-", color=colours[name], linewidth=1, label=f"{name}: quadrature")
+        right.plot(x, mean, marker, color=colour, markersize=5, label=f"{name}: NUTS")
+        right.plot(x, predicted, "-", color=colour, linewidth=1, label=f"{name}: quadrature")
     right.set(xlabel="log₁₀(1/a), the cut-off around 0", ylabel="posterior mean of log₁₀|w|")
     right.set_title("with cut-offs: the mean has no limit", fontsize="medium")
     right.legend(fontsize="small")

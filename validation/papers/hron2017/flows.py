@@ -39,12 +39,8 @@ class Way(NamedTuple):
         return np.array([first, rho * self.slope(state[1])])
 
 
-def _same(x: float) -> float:
-    return x
-
-
 WAYS = {
-    "log_sigma2": Way("additive (μ, log σ²)", True, _same, _same, lambda s: 1.0),
+    "log_sigma2": Way("additive (μ, log σ²)", True, float, float, lambda s: 1.0),
     "log_sigma": Way(
         "additive (μ, log σ)", True, lambda rho: 0.5 * rho, lambda s: 2.0 * s, lambda s: 2.0
     ),
@@ -55,7 +51,7 @@ WAYS = {
         lambda s: 2.0 * math.log(s),
         lambda s: 2.0 / s,
     ),
-    "log_alpha": Way("multiplicative (θ, log α)", False, _same, _same, lambda s: 1.0),
+    "log_alpha": Way("multiplicative (θ, log α)", False, float, float, lambda s: 1.0),
     "alpha": Way("multiplicative (θ, α)", False, math.exp, math.log, lambda s: 1.0 / s),
 }
 

@@ -95,20 +95,14 @@ SHOWN = {
 
 
 def lowest_variance() -> Found:
-    columns = [(layer, epochs) for layer in printed.LAYERS for epochs in printed.EPOCHS]
-    table = printed.GRADIENT_VARIANCE["independent"]
-    other = [
-        name
-        for name, row in SHOWN.items()
-        for column, value in zip(columns, row, strict=True)
-        if table[(name, *column)] != value
-    ]
+    table, shown = printed.GRADIENT_VARIANCE["independent"], printed.keyed(SHOWN)
+    other = [key for key, value in shown.items() if table[key] != value]
     ratios = {
         f"{layer}, {epochs} epochs": min(
             table[(name, layer, epochs)] / table[("local", layer, epochs)]
             for name in ("per_example", "per_batch")
         )
-        for layer, epochs in columns
+        for layer, epochs in itertools.product(printed.LAYERS, printed.EPOCHS)
     }
     return Found(
         holds=not other and min(ratios.values()) > 1.0,

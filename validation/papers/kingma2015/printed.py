@@ -21,10 +21,8 @@ _TABLE_2 = {
     "none": (7.1e3, 9.8e2, 4.3e2, 1.2e2),
 }
 
-Key = tuple[str, str, int]
 
-
-def _keyed(rows: Mapping[str, tuple[float, ...]]) -> dict[Key, float]:
+def keyed(rows: Mapping[str, tuple[float, ...]]) -> dict[tuple[str, str, int], float]:
     columns = [(layer, epochs) for layer in LAYERS for epochs in EPOCHS]
     return {
         (name, layer, epochs): value
@@ -33,6 +31,6 @@ def _keyed(rows: Mapping[str, tuple[float, ...]]) -> dict[Key, float]:
     }
 
 
-GRADIENT_VARIANCE = {"independent": _keyed(_TABLE_1), "correlated": _keyed(_TABLE_2)}
+GRADIENT_VARIANCE = {"independent": keyed(_TABLE_1), "correlated": keyed(_TABLE_2)}
 TEST_ERROR_AFTER = {10: 3.0, 100: 1.3}  # per cent; section 5, "Variance"
 SECONDS_AN_EPOCH = {"per_example": 1635.0, "local": 7.4}  # section 5, "Speed"

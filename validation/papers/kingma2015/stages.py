@@ -68,10 +68,8 @@ class Stages:
     def described_after(self, epochs: int) -> Record:
         """Describe the network after some epochs, once, and keep the description as a part."""
         name = f"{self.name}-epoch{epochs}-trained"
-        kept = self._parts.kept(name, **self.about)
-        if kept is not None:
-            found: Record = kept[0]
-            return found
+        if (kept := self._parts.kept(name, **self.about)) is not None:
+            return dict(kept[0])
         self._train(epochs)
         said = self._describe(self._run, self._dataset)
         self._parts.keep(name, said, **self.about)
