@@ -83,8 +83,7 @@ def is_sealed(path: Path) -> bool:
 
 def read(path: Path) -> Record:
     """Read a record, and turn strings for NaN and infinity into numbers."""
-    found: Record = _with_numbers(json.loads(path.read_text(encoding="utf-8")))
-    return found
+    return dict(_with_numbers(json.loads(path.read_text(encoding="utf-8"))))
 
 
 def _with_numbers(value: Any) -> Any:

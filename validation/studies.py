@@ -32,8 +32,7 @@ def document(name: str) -> Record:
     done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if not done.stdout:  # a failed check has status 1, and still writes its results
         raise CommandError(f"logunif-kl {name} failed with exit status {done.returncode}")
-    found: Record = json.loads(done.stdout)
-    return {key: value for key, value in found.items() if key in _KEPT}
+    return {key: value for key, value in json.loads(done.stdout).items() if key in _KEPT}
 
 
 def complaints(made: Record, *, replay: bool = True) -> Iterator[str]:

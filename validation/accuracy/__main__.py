@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 
 from validation.output import Record, cpus_usable
 
 from . import bits, claims, driver, plan
 from .bits import complaints
+from .check import worst_relative_error
 from .functions import ALL, EMULATED, FUNCTIONS
 
 __all__ = ["complaints", "main"]  # `validation.record` uses the first
@@ -72,10 +74,6 @@ def _jobs(options: argparse.Namespace) -> list[Record]:
 
 
 def _check(options: argparse.Namespace) -> int:
-    import numpy as np
-
-    from .check import worst_relative_error
-
     for name in FUNCTIONS:
         rng = np.random.default_rng(options.seed)
         worst, where = worst_relative_error(name, rng, options.count)

@@ -198,9 +198,8 @@ def exhaustive(
 ) -> Tally:
     """Try every input of a type, or ``only`` some bit patterns, in several processes.
 
-    A compiled kernel must be that of this process, which its children inherit. ``progress`` is
-    called with the number of inputs tried since the last call, and ``complain`` with a sentence for
-    every range of inputs that has a wrong special value.
+    A compiled kernel must be that of this process, which its children inherit. ``complain`` is
+    called with a sentence for every range of inputs that has a wrong special value.
     """
     patterns = range(2 * _half(dtype)) if only is None else only
     starts = range(patterns.start, patterns.stop, CHUNK)

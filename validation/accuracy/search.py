@@ -49,8 +49,7 @@ def from_ordinals(numbers: NDArray[np.int64], dtype: str) -> NDArray:
     numbers = np.clip(numbers, -top, top)
     kind = _INTEGER[np.dtype(dtype).itemsize]
     magnitude = np.abs(numbers).astype(kind).view(dtype)
-    signed: NDArray = np.copysign(magnitude, np.where(numbers < 0, -1.0, 1.0).astype(dtype))
-    return signed
+    return np.asarray(np.copysign(magnitude, np.where(numbers < 0, -1.0, 1.0).astype(dtype)))
 
 
 def _bit_patterns(
@@ -203,9 +202,7 @@ def search(
 
     First try the breakpoints of the tables (``edges``, by domain), the earlier worst inputs
     (``known``) and ``count`` samples. Then, in each round, every climber tries 32 neighbours:
-    ``climbers`` from different strata, and four times as many from anywhere. ``counted`` measures
-    the errors that count (see `flushing`), and ``progress`` is called with the number of points
-    measured since the last call.
+    ``climbers`` from different strata, and four times as many from anywhere.
     """
     domain = ALL[name].domain
     tried = 0

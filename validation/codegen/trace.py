@@ -41,8 +41,7 @@ def rounded_to_float32(value: float) -> float:
     """Return the nearest float32 of a number that Triton would read as float32, not as double."""
     if value and value == value and not math.isinf(value) and not SMALLEST <= abs(value) <= LARGEST:
         raise ValueError(f"{value!r} is not a normal float32: keep it out of the arithmetic")
-    rounded: float = struct.unpack("f", struct.pack("f", value))[0]
-    return rounded
+    return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
 def _binary(operation: str, *, swapped: bool = False) -> Callable[[Node, Any], Node]:

@@ -46,10 +46,8 @@ def interpolant(function: Function, low: mpf, high: mpf, degree: int) -> list[mp
 
 
 def rounded(x: mpf, dtype: str) -> float:
-    if dtype == "float64":
-        return float(x)
-    found: float = struct.unpack("f", struct.pack("f", float(x)))[0]
-    return found
+    packed = "d" if dtype == "float64" else "f"
+    return float(struct.unpack(packed, struct.pack(packed, float(x)))[0])
 
 
 def error(function: Function, row: list[mpf] | list[float], low: mpf, high: mpf) -> mpf:

@@ -103,10 +103,8 @@ def _unique(rows: Iterable[tuple[float, ...]]) -> list[tuple[float, ...]]:
 
 
 def _pattern(v: float) -> int:
-    pattern: int = struct.unpack("<q", struct.pack("<d", v))[0]
-    return pattern
+    return int(struct.unpack("<q", struct.pack("<d", v))[0])
 
 
 def _float(pattern: int) -> float:
-    v: float = struct.unpack("<d", struct.pack("<q", pattern))[0]
-    return v
+    return float(struct.unpack("<d", struct.pack("<q", pattern))[0])

@@ -31,7 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.list:
             listing.put(options.names)
             return 0
-        _check_torch(names)
+        takers = [name for name in names if name not in STUDIES]
+        if takers and find_spec("torch") is None:
+            raise CommandError(
+                f"nothing was run, since {takers[0]} needs PyTorch, which is not installed: "
+                "run pip install -r validation/frameworks.txt"
+            )
         wanted = works(names)
         with _terminated_as_interrupted():
             if options.quick:
@@ -75,15 +80,6 @@ def _parser() -> argparse.ArgumentParser:
         text = f"{images}: .npz or IDX files (default: ${data.VARIABLES[images]})"
         add(option, metavar="FILE", dest=images, help=text)
     return parser
-
-
-def _check_torch(names: Sequence[str]) -> None:
-    takers = [name for name in names if name not in STUDIES]
-    if takers and find_spec("torch") is None:
-        raise CommandError(
-            f"nothing was run, since {takers[0]} needs PyTorch, which is not installed: "
-            "run pip install -r validation/frameworks.txt"
-        )
 
 
 def _files(works: Mapping[str, Work], named: Mapping[str, str | None]) -> dict[str, str]:

@@ -2,12 +2,10 @@
 
     python -m validation.tools.emulated [--cache DIRECTORY] [--measure] [pytest arguments]
 
-debootstrap, which needs root and a system like Debian, puts Python for arm64 into a directory, pip
-adds wheels, and a cross compiler builds the extensions. QEMU runs the tests with the kernel
-``neon``, and a few of them with ``baseline``. A script that stands for Python calls QEMU, so that
-chroot and binfmt_misc are not needed. ``--measure`` measures the accuracy of ``neon`` instead.
-
-The exit status is 1 if a test fails, and 77 if emulation is not possible.
+debootstrap, which needs root and a system like Debian, puts Python for arm64 into a directory, and
+a cross compiler builds the extensions. QEMU runs the tests with the kernel ``neon``, and a few with
+``baseline``. ``--measure`` measures the accuracy of ``neon`` instead. The exit status is 1 if a
+test fails, and 77 if emulation is not possible.
 """
 
 import argparse

@@ -20,8 +20,7 @@ def result() -> Record:
 
 def mean(case: str = CASE) -> Record:
     """Return the means over the seeds."""
-    found: Record = next(row for row in result()["summary"] if row["case"] == case)
-    return found
+    return dict(next(row for row in result()["summary"] if row["case"] == case))
 
 
 def draw(weights: Any, error: Any, ink: str) -> None:

@@ -2,12 +2,10 @@
 
     python -m validation.tools.versions oldest|newest [core] [jax] [torch] [tensorflow] [-- ...]
 
-For each name, the tool makes a virtual environment, installs the package into it, and runs the
-tests of NumPy (``core``, the default) or of a framework away from the source tree. ``oldest`` takes
-the lower bounds in ``pyproject.toml`` and the oldest allowed Python, ``newest`` the newest releases
-and the newest declared Python that can be found. ``newest torch`` takes the release in
-``validation/frameworks.txt``, because PyTorch on the package index may come with gigabytes of CUDA.
-``--python PATH`` names another interpreter. Arguments after ``--`` go to pytest.
+Each name has its own virtual environment, for the tests of NumPy (``core``, the default) or of a
+framework. ``oldest`` takes the lower bounds in ``pyproject.toml`` and the oldest allowed Python,
+``newest`` the newest ones that can be found, but of PyTorch that in ``validation/frameworks.txt``,
+without CUDA. ``--python PATH`` names another interpreter. Arguments after ``--`` go to pytest.
 """
 
 import argparse
@@ -34,8 +32,7 @@ _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(\[(?P<extras>[^]]*)\])?>=(
 
 
 def project() -> Record:
-    read: Record = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    return dict(read["project"])
+    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"])
 
 
 def requirements(*extras: str, of: Record) -> dict[str, str]:

@@ -154,9 +154,8 @@ class Run:
     """A network in training, and everything that determines how the run continues.
 
     ``noise`` draws the noise in the network. If the checkpoint ``file`` exists, the run resumes
-    from it, and raises an error if the checkpoint has other settings or another ``about`` (other
-    facts that determine the run). A checkpoint is written after each epoch, and once a minute or
-    after ``every`` steps.
+    from it, and raises an error if it has other settings or another ``about``. A checkpoint is
+    written after each epoch, and once a minute or after ``every`` steps.
     """
 
     def __init__(

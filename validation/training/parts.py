@@ -19,10 +19,9 @@ class Incomplete(Exception):
 class Parts:
     """The results of an experiment's parts, as JSON files in a folder.
 
-    A file holds the settings of its part; files of other settings raise an error. ``seconds`` is
-    the total time of all parts, whenever they were computed. A part that resumed a checkpoint
-    reports the time before it in ``"seconds"``. ``part`` is ``I/N`` for a process that shares the
-    work of `rows` with others.
+    Files of other settings raise an error. ``seconds`` is the total time of all parts, whenever
+    they were computed; a part that resumed a checkpoint reports the time before it in
+    ``"seconds"``. ``part`` is ``I/N`` for a process that shares the work with others.
     """
 
     def __init__(self, folder: Path, about: Record, *, part: str | None = None) -> None:

@@ -85,11 +85,7 @@ def scores(sampled: nn.Prediction | None, entropy: torch.Tensor) -> dict[str, to
 
 
 def of_each(
-    name: str,
-    measure: Callable[..., Record],
-    settings: Record,
-    dataset: Dataset,
-    parts: Parts,
+    name: str, measure: Callable[..., Record], settings: Record, dataset: Dataset, parts: Parts
 ) -> Rows:
     def make(cell: str, seed: int, _: Record) -> Record:
         method = cells[cell]

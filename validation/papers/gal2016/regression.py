@@ -52,8 +52,7 @@ Array = npt.NDArray[np.float64]
 
 
 def function(x: Array) -> Array:
-    found: Array = np.sin(2.0 * x) + 0.5 * x
-    return found
+    return np.asarray(np.sin(2.0 * x) + 0.5 * x)
 
 
 def data(points: int, seed: int) -> tuple[Array, Array]:

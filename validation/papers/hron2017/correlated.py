@@ -39,8 +39,7 @@ class Row(NamedTuple):
 
     @property
     def variances(self) -> Array:
-        found: Array = self.alpha * self.theta**2 + self.tau**2
-        return found
+        return np.asarray(self.alpha * self.theta**2 + self.tau**2)
 
     @property
     def log_det(self) -> float:
@@ -48,8 +47,7 @@ class Row(NamedTuple):
         return 2.0 * (len(self.theta) - 1) * math.log(self.tau) + math.log(along)
 
     def marginals(self) -> float:
-        each = lk.kl_normal(self.theta, np.log(self.variances), log_c=0.0)
-        return float(np.sum(each))
+        return float(np.sum(lk.kl_normal(self.theta, np.log(self.variances), log_c=0.0)))
 
     def total_correlation(self) -> float:
         return 0.5 * (float(np.log(self.variances).sum()) - self.log_det)
@@ -95,8 +93,7 @@ def means(weights: int) -> Array:
     places = (np.arange(weights) + 0.5) / weights
     spread = stats.norm.ppf(0.5 + 0.5 * places)
     signs = np.where(np.arange(weights) % 2, -1.0, 1.0)
-    found: Array = spread * signs
-    return found
+    return np.asarray(spread * signs)
 
 
 def growth(weights: int, sizes: Record, seed: int) -> Record:

@@ -125,10 +125,6 @@ def stationary(kappa: float) -> float | None:
     return float(brentq(lambda x: kappa_of(x) - kappa, -30.0, 30.0, xtol=1e-14))
 
 
-def objective(mu: float, rho: float, kappa: float) -> float:
-    return 0.5 * kappa * ((mu - 1.0) ** 2 + math.exp(rho)) + float(lk.kl_normal(mu, rho))
-
-
 def threshold() -> Record:
     grid = np.linspace(-25.0, 25.0, 5001)
     values = np.array([kappa_of(x) for x in grid])
@@ -155,6 +151,7 @@ def with_data(sizes: Record) -> Iterator[Record]:
         for name in ("log_sigma2", "log_alpha"):
             path, pruned_at = flow(WAYS[name], start, times, kappa, sizes["tolerance"])
             mu, rho = (float(v) for v in path[-1])
+            loss = 0.5 * kappa * ((mu - 1.0) ** 2 + math.exp(rho))
             yield {
                 "kappa": kappa,
                 "way": name,
@@ -163,7 +160,7 @@ def with_data(sizes: Record) -> Iterator[Record]:
                 "mu_at_the_end": mu,
                 "mu_predicted": 0.0 if x is None else 1.0 / (1.0 + math.exp(x)),
                 "log_sigma2_at_the_end": rho,
-                "objective_at_the_end": objective(mu, rho, kappa),
+                "objective_at_the_end": loss + float(lk.kl_normal(mu, rho)),
                 "objective_where_pruned": 0.5 * kappa,
                 "time_to_log_alpha_3": pruned_at,
                 "steps_of_adam_to_log_alpha_3": steps[name][index],

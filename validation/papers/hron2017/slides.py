@@ -63,11 +63,11 @@ def minibatches(sizes: Record, seed: int) -> Found:
 
 
 def draws() -> Found:
-    inputs = outputs = examples = 1000
+    # Of a layer of 1000 by 1000, and 1000 examples.
     numbers = {
-        "weight sample per data point": examples * inputs * outputs,
-        "weight sample per minibatch, the slides' standard": inputs * outputs,
-        "local reparameterisation": examples * outputs,
+        "weight sample per data point": 1000**3,
+        "weight sample per minibatch, the slides' standard": 1000**2,
+        "local reparameterisation": 1000**2,
     }
     per_example, standard, local = numbers.values()
     seconds = printed.SECONDS_AN_EPOCH

@@ -150,26 +150,21 @@ def figure_2_and_zero() -> Found:
     )
 
 
-def alpha_star(digits: int) -> str:
-    """Find the root of E log|eps|, to this many significant digits."""
-    with mpmath.workdps(digits + 12):
-
-        def expectation_of(alpha: mpmath.mpf) -> mpmath.mpf:
-            half = mpmath.mpf(1) / 2
-            of_gap = lk.reference.kl_gap(1 / (2 * alpha), digits + 12)
-            return (mpmath.log(2 * alpha) + mpmath.digamma(half)) / 2 + of_gap
-
-        root = mpmath.findroot(expectation_of, (2, 3), solver="anderson", tol=10.0 ** -(2 * digits))
-        return str(mpmath.nstr(root, digits, strip_zeros=False))
-
-
 @statement(
     "kingma-lower-bound",
     "appendix C, after Eq. 42",
     "-E log|eps| >= 0 for all alpha, so that constant + 1/2 log(alpha) is a lower bound of -KL",
 )
 def lower_bound() -> Found:
-    star = alpha_star(18)
+    digits = 18
+
+    def expectation(alpha: mpmath.mpf) -> mpmath.mpf:
+        logs = mpmath.log(2 * alpha) + mpmath.digamma(mpmath.mpf(1) / 2)
+        return logs / 2 + lk.reference.kl_gap(1 / (2 * alpha), digits + 12)
+
+    with mpmath.workdps(digits + 12):
+        root = mpmath.findroot(expectation, (2, 3), solver="anderson", tol=10.0 ** -(2 * digits))
+        star = str(mpmath.nstr(root, digits, strip_zeros=False))
     log_star = math.log(float(star))
     below, above = np.linspace(-40.0, log_star, 4001)[:-1], np.linspace(log_star, 10.0, 4001)[1:]
     error = value_error(BOUND)

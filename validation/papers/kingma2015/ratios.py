@@ -30,13 +30,12 @@ def compared_with_the_paper(
 
     The two ``epochs`` stand for the paper's 10 and 100.
     """
-    columns = []
+    columns, of = [], printed.GRADIENT_VARIANCE[noise_kind]
     for layer in printed.LAYERS:
         for ours, theirs in zip(epochs, printed.EPOCHS, strict=True):
             there = {row["estimator"] for row in variances if row["epochs"] == ours}
             names = [name for name in ESTIMATORS[noise_kind] if name in there]
             mine = {name: pooled(variances, name, layer, ours) for name in names}
-            of = printed.GRADIENT_VARIANCE[noise_kind]
             paper = {name: of[name, layer, theirs] for name in mine}
             columns.append(_column(layer, ours, mine, paper))
     return columns

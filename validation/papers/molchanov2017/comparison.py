@@ -326,7 +326,8 @@ def measure(name: str, settings: Record, dataset: Dataset, parts: Parts) -> Reco
     }
 
 
-FULL = {"cases": models.COMPARED, "warm_up": [5, 20], "batch_size": 200, "learning_rate": 1e-3}
+SIZES = {"warm_up": [5, 20], "batch_size": 200, "learning_rate": 1e-3}
+FULL = {**SIZES, "cases": models.COMPARED}
 QUICK = {"epochs": 6, "warm_up": [0, 1], "batch_size": 50, "learning_rate": 2e-2}
 
 

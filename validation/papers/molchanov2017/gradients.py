@@ -170,21 +170,11 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"statement": STATEMENT, "summary": list(summarised(rows)), "rows": rows}
 
 
-FULL = {
-    "epochs": 5,
-    "batch_size": 200,
-    "learning_rate": 1e-3,
-    "samples": 400,
-    "warm_up": [5, 6],  # the weight of the divergence rises only after the last epoch
-    "log_alphas": [-8.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0],
-}
-QUICK = {
-    "epochs": 2,
-    "batch_size": 50,
-    "learning_rate": 2e-2,
-    "samples": 40,
-    "warm_up": [2, 3],
-    "log_alphas": [-4.0, 0.0, 3.0],
-}
+LOG_ALPHAS = [-8.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0]
+# The weight of the divergence rises only after the last epoch.
+FULL = {**comparison.SIZES, "epochs": 5, "warm_up": [5, 6], "samples": 400}
+FULL |= {"log_alphas": LOG_ALPHAS}
+QUICK = {**comparison.QUICK, "epochs": 2, "warm_up": [2, 3], "samples": 40}
+QUICK |= {"log_alphas": [-4.0, 0.0, 3.0]}
 EXPERIMENT = Experiment(__file__, measure, show, FULL, QUICK, place=4, seeds=(1, 2, 3))
 EXPERIMENT.run(__name__)

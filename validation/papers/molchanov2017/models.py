@@ -17,7 +17,6 @@ from validation.training.networks import variational
 
 INITIAL = -10.0  # log sigma^2 of every weight in all cases
 THRESHOLD = 3.0  # on log alpha; section 5
-REFIT = "refit"
 
 
 class Printed(NamedTuple):
@@ -62,7 +61,7 @@ CASES = {
     "exact": Case("exact"),
     "exact_again": Case("exact, other noise", other_noise=True),
     "molchanov": Case("Molchanov's fit", "molchanov"),
-    "refit": Case("refit of four sigmoids", REFIT),
+    "refit": Case("refit of four sigmoids", "refit"),
     "multiplicative": Case("exact, N(θ, αθ²)", posterior="multiplicative"),
 }
 COMPARED = list(CASES)
@@ -152,7 +151,7 @@ def network(
     name: str, case: str, seed: int, generator: torch.Generator, *, quick: bool
 ) -> torch.nn.Module:
     kind = CASES[case]
-    penalty: Any = refit() if kind.penalty == REFIT else kind.penalty
+    penalty: Any = refit() if kind.penalty == "refit" else kind.penalty
     additive = kind.posterior == "additive"
     means = plain(name, seed, quick, relu=kind.relu)
     if kind.small_start:

@@ -85,7 +85,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"rows": parts.by_seed("networks", [()], settings, one, dataset, parts)}
 
 
-FULL = {"epochs": 200, **{k: v for k, v in comparison.FULL.items() if k != "cases"}}
+FULL = {**comparison.SIZES, "epochs": 200}
 EXPERIMENT = Experiment(
     __file__, measure, show, FULL, comparison.QUICK, place=3, seeds=(1, 2, 3), draw=draw
 )
