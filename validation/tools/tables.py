@@ -6,7 +6,7 @@ Each section shows files of ``validation/results`` with the commands that make t
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from validation.accuracy.proved import CLAIMS, KERNELS
 from validation.benchmarks import tables as speed
@@ -67,7 +67,7 @@ def compare(results: Record) -> str:
     return table([*header, "worst relative error of the gradient", "at log α"], rows)
 
 
-def worst_errors(rows: list[Record], columns: dict[str, tuple[Sequence[str], str]]) -> str:
+def worst_errors(rows: list[Record], columns: Mapping[str, tuple[Sequence[str], str]]) -> str:
     """Tabulate the errors of all functions, with columns of some kernels and a type."""
     functions, by = dict.fromkeys(row["function"] for row in rows), columns.values()
     cells = (

@@ -27,8 +27,8 @@ METHODS = ["none", "binary", "gaussian_a", "variational_a", "variational_b"]
 def train(
     method: str, examples: int, seed: int, sizes: Record, dataset: Dataset, parts: Parts
 ) -> Record:
-    first = (seed - 1) * examples
-    few = Split(*(part[first : first + examples] for part in dataset.train))
+    some = slice((seed - 1) * examples, seed * examples)
+    few = Split(dataset.train.x[some], dataset.train.y[some])
     run = networks.run_of(
         method,
         few,

@@ -174,7 +174,9 @@ def show(record: Record) -> str:
             str(row["inputs"]),
             number(row["explicit_over_local"]),
             *(
-                "nothing is added" if found is None else with_error(*found.values(), decimals=4)
+                with_error(found["value"], found["standard_error"], 4)
+                if found
+                else "nothing is added"
                 for found in row["slope"].values()
             ),
         )
