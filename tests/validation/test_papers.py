@@ -42,16 +42,16 @@ def test_a_verdict_is_decided_and_not_written_down(monkeypatch):
     """With the cubic as good as it is called, the claim would hold."""
     monkeypatch.setattr(claims, "ACCURATE", 0.03)
     monkeypatch.setattr(claims, "STEEP", 0.2)
-    assert STATEMENTS["kingma-cubic-accurate"].record()["verdict"] == "holds"
+    assert STATEMENTS["kingma-cubic-accurate"]()["verdict"] == "holds"
 
 
 def test_one_network_supports_a_statement_and_does_not_contradict_it(monkeypatch):
     found = appendices.ratios("per_example", "local")
-    assert STATEMENTS["kingma-stable-factor"].record()["verdict"] == "not decided"
+    assert STATEMENTS["kingma-stable-factor"]()["verdict"] == "not decided"
     stable = {key: (2.0, error) for key, (_, error) in found.items()}
     monkeypatch.setattr(appendices, "ratios", lambda over, under: stable)
-    assert STATEMENTS["kingma-stable-factor"].record()["verdict"] == "holds"
-    assert STATEMENTS["kingma-early"].record()["verdict"] == "not decided"
+    assert STATEMENTS["kingma-stable-factor"]()["verdict"] == "holds"
+    assert STATEMENTS["kingma-early"]()["verdict"] == "not decided"
     assert listing._verdict("kingma-stable-factor") == "is not decided"
     assert listing._verdict("kingma-early") == "(the statement holds)"
 

@@ -1,9 +1,8 @@
 """Compare today's kernels with those that a report measured, by their results for fixed inputs.
 
-A row of a report on a NumPy kernel, or on a C kernel that PyTorch takes, holds the ``bits``: a hash
-of the results for 60,000 inputs, in which all NaNs count as the same. A C kernel gives the same
-bits on every processor. ``python`` uses NumPy's exponential and logarithm, which differ without
-AVX-512. A row without bits is evaluated at its worst input.
+A row on a NumPy kernel, or on a C kernel that PyTorch takes, holds the ``bits``: a hash of the
+results for 60,000 inputs, in which all NaNs count as the same. Those of a C kernel are the same on
+every processor, those of ``python`` not. A row without bits is evaluated at its worst input.
 """
 
 import hashlib

@@ -168,15 +168,14 @@ def draw(record: Record) -> Any:
 
 
 def show(record: Record) -> str:
+    nothing = "nothing is added"
     rows = [
         (
             str(row["image"]),
             str(row["inputs"]),
             number(row["explicit_over_local"]),
             *(
-                with_error(found["value"], found["standard_error"], 4)
-                if found
-                else "nothing is added"
+                with_error(found["value"], found["standard_error"], 4) if found else nothing
                 for found in row["slope"].values()
             ),
         )
