@@ -98,11 +98,6 @@ def non_negative(dtype: str = "float64", *, nan: bool = False) -> st.SearchStrat
     return floats(dtype, 0.0, math.inf, nan=nan)
 
 
-def either_sign(values: st.SearchStrategy[np.floating]) -> st.SearchStrategy[np.floating]:
-    """Values and their negatives."""
-    return st.builds(lambda value, negative: -value if negative else value, values, st.booleans())
-
-
 def arrays(
     dtype: str, elements: st.SearchStrategy, size: int = 40
 ) -> st.SearchStrategy[np.ndarray]:

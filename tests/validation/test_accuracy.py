@@ -10,8 +10,7 @@ import pytest
 from tests import ulp as definition
 from validation.accuracy import claims, driver, exhaustive, flushing, truth, ulp
 from validation.accuracy import search as searching
-from validation.accuracy.functions import FRAMEWORKS, FUNCTIONS, OF_FRAMEWORKS
-from validation.accuracy.implementations import implementation
+from validation.accuracy.functions import FUNCTIONS
 
 INF, NAN = math.inf, math.nan
 
@@ -239,9 +238,6 @@ class TestRecords:
         found = [(row["kernel"], row["ulp"], row["date"]) for row in rows]
         assert found == [("baseline", ROW["ulp"], "d"), ("python", 1.0, "e")]
         assert [row["ulp"] for row in self.saved(path, {**ROW, "ulp": 0.6})] == [0.6, 1.0]
-        # Rows of other versions are not lost in silence.
-        with pytest.raises(RuntimeError, match=r"measured with numpy 1, not 2: measure where that"):
-            self.saved(path, ROW, versions={"numpy": "2"})
 
 
 class TestFlushing:
@@ -262,25 +258,6 @@ class TestFlushing:
         found = flushing.flushed_error("neg_kl_normal", got, truths, points)
         assert found[0] == 0.0
         assert (found[1:] > 1000).all()
-
-
-class TestFrameworks:
-    """The blocks, types and outputs of a framework's kernel."""
-
-    @pytest.mark.parametrize("kernel", ["torch", "jax", "tensorflow"])
-    def test_agrees_with_the_kernel_in_use(self, kernel):
-        for package in FRAMEWORKS[kernel]:
-            pytest.importorskip(package)
-        rng = np.random.default_rng(0)
-        mu, x = rng.normal(size=20_000), rng.normal(size=20_000) - 3
-        for name in OF_FRAMEWORKS:
-            function = FUNCTIONS[name]
-            for dtype in ("float32", "float64", *["float16"] * (function.nin == 2)):
-                points = [a.astype(dtype) for a in (mu, x)[-function.nin :]]
-                got = implementation(function, kernel, dtype)(*points)
-                assert got.dtype == dtype
-                most = 0.51 if dtype == "float16" else 10
-                assert ulp.error(got, truth.truth(name, *points), dtype).max() < most
 
 
 def test_command_line_names_what_it_cannot_do(capsys):
