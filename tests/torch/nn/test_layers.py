@@ -1,7 +1,6 @@
 """The layers are drop-in for torch's, and both forms of the local estimator are the same."""
 
 import copy
-import math
 
 import pytest
 
@@ -383,18 +382,6 @@ class TestEmbedding:
         assert not default.weight.requires_grad
         assert default.log_sigma2.requires_grad
 
-    @every_posterior
-    def test_the_padding_has_no_alpha(self, posterior):
-        layer = made(CASES["embedding"], **POSTERIORS[posterior])
-        found = layer.log_alpha_of_weights()
-        assert found.shape == layer.weight.shape
-        assert (found[1] == -math.inf).all()
-        assert found[[0, 2, 3]].isfinite().all()
-        layer.weight.data[1] = 7.0
-        plain = nn.to_deterministic(layer, threshold=-1000.0)
-        assert (plain.weight[1] == 7.0).all()
-        assert (plain.weight[[0, 2, 3]] == 0.0).all()
-
 
 class TestKl:
     @every_case
@@ -418,9 +405,9 @@ class TestKl:
         of = "scales" if layer.noise == "correlated" else "weights"
         assert layer.kl(of=of) == nn.kl(layer, of=of) == layer.kl()
 
-    @every_posterior
+    @pytest.mark.parametrize("posterior", POSTERIORS | OF_UNITS)
     def test_gradcheck(self, posterior):
-        layer = made(CASES["conv1d"], dtype=torch.float64, **POSTERIORS[posterior])
+        layer = made(CASES["conv1d"], dtype=torch.float64, **options_of(posterior))
         names = list(dict(layer.named_parameters()))
 
         def divergence(*parameters):
@@ -429,18 +416,6 @@ class TestKl:
         given = [p.detach().requires_grad_() for p in layer.parameters()]
         assert torch.autograd.gradcheck(divergence, given)
         assert torch.autograd.gradgradcheck(divergence, given)
-
-    def test_log_alpha_of_weights(self):
-        layer = made(LINEAR)
-        layer.weight.data[0, 0] = 0.0
-        found = layer.log_alpha_of_weights()
-        assert found[0, 0] == torch.inf
-        expected = (layer.log_sigma2[1].exp() / layer.weight[1] ** 2).log()
-        torch.testing.assert_close(found[1], expected)
-        layer = made(CASES["conv1d"], max_log_alpha=-1.0, **POSTERIORS["input"])
-        found = layer.log_alpha_of_weights()
-        assert found.shape == layer.weight.shape
-        assert torch.equal(found[1, :, 1], layer.log_alpha[0, :, 0].clamp(max=-1))
 
 
 def test_the_local_estimator_by_hand():

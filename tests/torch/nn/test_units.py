@@ -146,31 +146,6 @@ class TestRemovedUnits:
         layer = filled(of_units("scaled"), scale=torch.tensor([[0.0, 1.0, 1.0]]))
         assert nn.sparsity(layer, float("inf")).kept == 4
 
-    def test_training_on_digits_removes_units(self):
-        datasets = pytest.importorskip("sklearn.datasets")
-        torch.manual_seed(0)
-        x, y = (torch.as_tensor(each) for each in datasets.load_digits(return_X_y=True))
-        x = x.float() / 16
-        # From -10, log_sigma2 would take more steps to reach the prior of v.
-        options = {"posterior": "scaled", "initial": -4.0}
-        model = torch.nn.Sequential(
-            nn.VariationalLinear(64, 100, **options),
-            torch.nn.ReLU(),
-            nn.VariationalLinear(100, 10, **options),
-        )
-        elbo = nn.ELBO(model, nn.categorical_log_likelihood, dataset_size=1297)
-        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-        for epoch in range(1, 61):
-            weight = nn.linear_warm_up(epoch, begin=0, end=30)
-            for batch in torch.randperm(1297).split(100):
-                optimizer.zero_grad()
-                elbo(x[batch], y[batch], kl_weight=weight).loss.backward()
-                optimizer.step()
-        compact = nn.to_sparse(model, -2.0)
-        assert type(compact[0]) is torch.nn.Linear
-        assert compact[0].out_features < 20
-        assert (compact(x[1297:]).argmax(1) != y[1297:]).float().mean() < 0.11
-
 
 @pytest.mark.parametrize("sharing", ["input", "output"])
 class TestGroups:
