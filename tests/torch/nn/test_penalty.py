@@ -124,14 +124,6 @@ def test_layers_of_several_penalties():
     assert nn.neg_kl(model).item() == pytest.approx(sum(parts), rel=1e-6)
 
 
-def test_the_constant_is_the_method_s_own():
-    """Molchanov's k1 is kept: the penalty vanishes as alpha grows, and falls short by k1 below."""
-    layer = nn.VariationalLinear(1, 1, posterior="multiplicative", penalty="molchanov")
-    for log_alpha, value in ((40.0, 0.0), (-40.0, -20.0 - 0.63576)):
-        found = filled(layer, log_alpha=log_alpha).neg_kl().item()
-        assert found == pytest.approx(value, rel=1e-6, abs=1e-15)
-
-
 def test_no_second_derivative_of_a_numerical_method():
     layer = nn.VariationalLinear(1, 1, posterior="multiplicative", penalty="series")
     (slope,) = torch.autograd.grad(layer.neg_kl(), layer.log_alpha, create_graph=True)

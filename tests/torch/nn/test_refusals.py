@@ -245,17 +245,3 @@ def test_a_fit_is_shown_in_short():
     shown = repr(layer(penalty=lk.fit_polynomial(3)))
     assert "penalty=<Fit: polynomial of degree 3, minimax of the val" in shown
     assert len(shown) < 250
-
-
-def test_a_table_that_was_resized():
-    """As by `resize_token_embeddings` of Transformers, which knows the weight alone."""
-    table = nn.VariationalEmbedding(50, 8)
-    resized = torch.nn.Embedding(53, 8)
-    table.weight.data = resized.weight.data
-    table.num_embeddings = 53
-    with pytest.raises(ValueError, match=r"^log_sigma2 of shape \(50, 8\) does not broadcast to "):
-        nn.kl(table)
-    table.log_sigma2 = torch.nn.Parameter(torch.full((53, 8), -10.0))
-    truth = lk.kl_normal(table.weight.detach().double().numpy(), -10.0).sum()
-    assert nn.kl(table).item() == pytest.approx(truth, rel=1e-5)
-    assert table(torch.tensor([52])).shape == (1, 8)

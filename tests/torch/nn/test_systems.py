@@ -173,13 +173,6 @@ class TestCompile:
 
 
 class TestTransforms:
-    @every_layer
-    def test_functional_call(self, case, posterior):
-        layer, other = (made(CASES[case], seed, **options_of(posterior)) for seed in (1, 2))
-        x = inputs(CASES[case], 3)
-        found = seeded(torch.func.functional_call, layer, dict(other.named_parameters()), (x,))
-        assert torch.equal(found, seeded(other, x))
-
     @every_pair
     def test_an_ensemble(self, case, posterior, estimator):
         """Stacked parameters under vmap, each with noise of its own."""
