@@ -143,6 +143,17 @@ def tied(**options: Any) -> Any:
     return torch.nn.Sequential(table, linear)
 
 
+class Pair(torch.nn.Module):
+    """A layer of the product of two inputs, or of one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.VariationalLinear(3, 2, initial=0.0)
+
+    def forward(self, a: Any, b: Any = None) -> Any:
+        return self.layer(a if b is None else a * b)
+
+
 class Calls(torch.nn.Module):
     """A module that calls a function of the modules that it holds, and of what it is given."""
 

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from tests.torch.nn.cases import compiled, seeded  # noqa: E402
+from tests.torch.nn.cases import Pair, compiled, seeded  # noqa: E402
 
 # Most of these tests are of layers without noise, of which the ELBO warns.
 pytestmark = pytest.mark.filterwarnings("ignore:The model is in evaluation mode")
@@ -94,7 +94,7 @@ class TestModule:
         model = fixed(dtype=torch.float32).requires_grad_().train()
         elbo = nn.ELBO(model, nn.categorical_log_likelihood, 100)
         x, y = torch.zeros(2, 2), torch.tensor([0, 1])
-        call = compiled(elbo, "inductor")
+        call = compiled(elbo)
         for weight in (torch.tensor(0.5), torch.tensor(1.0)):
             found = call(x, y, weight)
             torch.testing.assert_close(found.loss, elbo(x, y, weight).loss)
@@ -256,26 +256,18 @@ class TestSchedules:
 class TestInputs:
     """What the model is called with, and what it returns."""
 
-    class Pair(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.VariationalLinear(3, 2)
-
-        def forward(self, a, b):
-            return self.layer(a * b)
-
     class Named(dict):
         """As the outputs of Hugging Face are."""
 
     def test_several(self):
-        model, (a, b), y = self.Pair(), torch.randn(2, 4, 3), torch.tensor([0, 1, 1, 0])
+        model, (a, b), y = Pair(), torch.randn(2, 4, 3), torch.tensor([0, 1, 1, 0])
         elbo = nn.ELBO(model, nn.categorical_log_likelihood, 100)
         expected = seeded(lambda: elbo.bound(model(a, b), y).value)
         for x in ((a, b), {"b": b, "a": a}):
             assert seeded(elbo, x, y).value == expected
 
     def test_logits_of_an_output(self):
-        class Model(self.Pair):
+        class Model(Pair):
             def forward(self, a):
                 return TestInputs.Named(loss=None, logits=self.layer(a))
 

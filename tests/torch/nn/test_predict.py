@@ -14,9 +14,8 @@ from scipy import special, stats  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _predict  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
-    ESTIMATORS,
-    POSTERIORS,
     Calls,
+    Pair,
     compiled,
     filled,
     generator,
@@ -197,30 +196,6 @@ class TestAgainstTheBlog:
         assert ((found.mean[0] - mean).abs() < WITHIN * (variance / n).sqrt()).all()
         assert found.mutual_information.item() == pytest.approx(information.item(), rel=0.02)
         torch.testing.assert_close(found.variance[0], variance, rtol=0.02, atol=0.0)
-
-    @pytest.mark.parametrize(
-        "layer",
-        [
-            *(partial(nn.VariationalLinear, 4, 2, initial=-1.0, estimator=e) for e in ESTIMATORS),
-            partial(nn.VariationalLinear, 4, 2, initial=0.0, **POSTERIORS["correlated, input"]),
-            lambda: torch.nn.Sequential(nn.GaussianDropoutA(0.4), torch.nn.Linear(4, 2)),
-            lambda: nn.GaussianDropoutLinear(4, 2, 0.4),
-        ],
-    )
-    def test_the_moments_of_gaussian_noise(self, layer):
-        """The variance of a linear output is known: sum_i x_i^2 Var[w_ij]."""
-        model, x, n = layer().double(), examples(3, torch.float64), 5_000
-        linear = next(m for m in model.modules() if isinstance(m, torch.nn.Linear))
-        weight = linear.weight.detach()
-        variances = torch.full_like(weight, math.exp(-1.0))
-        if not hasattr(linear, "log_sigma2"):
-            alpha = 1.0 if hasattr(linear, "log_alpha") else 0.4 / 0.6
-            variances = alpha * weight.square()
-        found = nn.predict(model, x, n, likelihood="normal", generator=generator())
-        variance = x.square() @ variances.T
-        off = (found.mean - model.eval()(x)).abs() / (variance / n).sqrt()
-        assert (off < WITHIN).all()
-        assert ((found.variance / variance - 1.0).abs() < WITHIN * math.sqrt(2 / n)).all()
 
 
 class TestDeltaPosterior:
@@ -529,16 +504,8 @@ def test_log_probabilities_are_logits():
 
 
 class TestInputs:
-    class Pair(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.VariationalLinear(3, 2, initial=0.0)
-
-        def forward(self, a, b=None):
-            return self.layer(a if b is None else a * b)
-
     def test_several(self):
-        model, (a, b) = self.Pair(), torch.randn(2, 5, 3)
+        model, (a, b) = Pair(), torch.randn(2, 5, 3)
         generator = torch.Generator()
         given = [a * b, (a, b), {"b": b, "a": a}]
         found = [nn.predict(model, x, 20, generator=generator.manual_seed(1)) for x in given]
@@ -546,7 +513,7 @@ class TestInputs:
             assert all(map(torch.equal, each[:4], found[0][:4]))
 
     def test_a_loader(self, terminal):
-        model, x, shown = self.Pair(), torch.randn(7, 3), terminal()
+        model, x, shown = Pair(), torch.randn(7, 3), terminal()
         # Almost without noise, so that a row of another example is seen.
         model.layer.log_sigma2.data.fill_(-30.0)
         for data in (torch.utils.data.TensorDataset(x, torch.arange(7)), [*x]):
