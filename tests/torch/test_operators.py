@@ -12,7 +12,6 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lt  # noqa: E402
 from logunif_kl.torch import _kernels, _operators  # noqa: E402
-from logunif_kl.torch._cpu_float32 import CpuFloat32  # noqa: E402
 from tests.torch.cases import weights  # noqa: E402
 
 pytestmark = [
@@ -227,15 +226,6 @@ class TestOperators:
         for i in range(len(plain)):
             with_a_number = [torch.tensor(0.5) if i == j else x for j, x in enumerate(plain)]
             torch.library.opcheck(operator, tuple(with_a_number))
-
-    @pytest.mark.parametrize("name", OPERATORS[:3])
-    def test_it_is_the_eager_kernel(self, name):
-        for n in (0, 5, 1024, 100_001):
-            both = _operators.registered(), CpuFloat32()
-            got, expected = (getattr(each, name)(*self.arguments(name, n)) for each in both)
-            if name != "gradient":
-                got, expected = [got], [expected]
-            assert all(map(torch.equal, got, expected)), n
 
 
 LATE = """
