@@ -129,15 +129,6 @@ def test_the_exact_functions_are_held_to_their_claims(monkeypatch):
     assert "exact is worse than it declares" in _declared_errors.check_exact(5).faults()[0]
 
 
-def test_the_points_reach_the_ends_and_no_farther():
-    x = _declared_errors.points_of(CENTRE)
-    assert (x[0], x[-1]) == (-3.0, 3.0)
-    assert x.size > 1000
-    half = _declared_errors.points_of(Interval("alpha > 1", 0.0, math.inf))
-    assert (half[0], half[-1]) == (0.0, math.inf)
-    assert half[-2] == _declared_errors.FAR
-
-
 def test_a_false_alarm_is_as_rare_as_said():
     """Scores of an honest method, many times: at most one in ten thousand is accused."""
     method = statistical(1e-3, 1e-3)

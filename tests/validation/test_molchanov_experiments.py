@@ -14,7 +14,6 @@ from validation.papers.haussmann2018 import learning_curves  # noqa: E402
 from validation.papers.molchanov2017 import (  # noqa: E402
     authors_settings,
     comparison,
-    lenet_300_100,
     models,
 )
 from validation.training.loop import ScheduledRun  # noqa: E402
@@ -74,7 +73,6 @@ class TestSchedule:
         ("module", "options"),
         [
             (authors_settings, ("--cases", "script", "--epochs", "3")),
-            (lenet_300_100, ("--cases", "exact", "--epochs", "3")),
             (learning_curves, ("--methods", "vbp", "--epochs", "2")),
         ],
     )
