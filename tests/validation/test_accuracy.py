@@ -10,7 +10,8 @@ import pytest
 from tests import ulp as definition
 from validation.accuracy import claims, driver, exhaustive, flushing, truth, ulp
 from validation.accuracy import search as searching
-from validation.accuracy.functions import FUNCTIONS
+from validation.accuracy.functions import FRAMEWORKS, FUNCTIONS, OF_FRAMEWORKS
+from validation.accuracy.implementations import implementation
 
 INF, NAN = math.inf, math.nan
 
@@ -258,6 +259,17 @@ class TestFlushing:
         found = flushing.flushed_error("neg_kl_normal", got, truths, points)
         assert found[0] == 0.0
         assert (found[1:] > 1000).all()
+
+
+@pytest.mark.parametrize("kernel", ["torch", "jax", "tensorflow"])
+def test_the_types_of_frameworks(kernel):
+    """Their numbers are compared with the claims, which a wider type would keep too."""
+    for package in FRAMEWORKS[kernel]:
+        pytest.importorskip(package)
+    for name in OF_FRAMEWORKS:
+        for dtype in ("float32", "float64"):
+            points = [np.ones(3, dtype)] * FUNCTIONS[name].nin
+            assert implementation(FUNCTIONS[name], kernel, dtype)(*points).dtype == dtype
 
 
 def test_command_line_names_what_it_cannot_do(capsys):
