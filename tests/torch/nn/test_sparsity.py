@@ -68,10 +68,6 @@ class TestSparsity:
         assert nn.sparsity(sparse) == expected
         assert isinstance(sparse[3], nn.SparseLinear) is bool(max_density)
 
-    def test_a_parametrised_layer(self):
-        layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(3, 2))
-        assert nn.sparsity(layer).weights == 6
-
     @pytest.mark.parametrize(
         ("table", "shared"),
         [
