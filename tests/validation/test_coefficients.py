@@ -14,7 +14,9 @@ from validation.coefficients import functions, isotropic, posteriors, write
 from validation.paths import PACKAGE
 
 
-@pytest.mark.parametrize("fmt", ["float32", "float32_in_float64"])
+@pytest.mark.parametrize(
+    "fmt", ["float32", pytest.param("float32_in_float64", marks=pytest.mark.slow)]
+)
 def test_one_table_is_made_again_bit_for_bit(fmt):
     """The tables of neg_kl are those that take the least time."""
     spec, digest = generator.load_spec()
