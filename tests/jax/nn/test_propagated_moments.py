@@ -211,8 +211,9 @@ class TestPooling:
 
 
 class TestTransforms:
-    @pytest.mark.parametrize("steepness", [math.inf, 2.0])
-    @pytest.mark.parametrize("pool", [nn.max_pool, nn.avg_pool])
+    @pytest.mark.parametrize(
+        ("pool", "steepness"), [(nn.max_pool, math.inf), (nn.avg_pool, 2.0)]
+    )
     def test_finite_differences(self, pool, steepness):
         with jax.enable_x64(True):
             weights, biases, x, variance = parameters("float64")

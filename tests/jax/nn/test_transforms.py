@@ -54,7 +54,9 @@ def close(one, other, rtol=2e-5):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * float(np.abs(b).max()))
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    "estimator", [ESTIMATORS[0], *(pytest.param(e, marks=pytest.mark.slow) for e in ESTIMATORS[1:])]
+)
 def test_jit_and_checkpoint(estimator):
     """The key makes the noise again, so the gradient is that of the noise that was drawn."""
     params, x = made()
@@ -79,8 +81,16 @@ def test_vmap_over_an_ensemble():
         close(jax.tree.map(lambda leaf, i=i: leaf[i], got), of(params, x, keys[i]))
 
 
-@pytest.mark.parametrize("name", POSTERIORS)
-@pytest.mark.parametrize("kind", KINDS)
+# Default tests try dense layers with every posterior, and the other layers with these.
+QUICK = ("additive", "input", "correlated, layer")
+DRAWS = [
+    pytest.param(kind, name, marks=[] if kind == "dense" or name in QUICK else pytest.mark.slow)
+    for kind in KINDS
+    for name in POSTERIORS
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), DRAWS)
 def test_gradients_of_a_draw(kind, name):
     """With the noise held fixed, in both modes, against finite differences in float64."""
     with jax.enable_x64(True):
@@ -91,6 +101,7 @@ def test_gradients_of_a_draw(kind, name):
         def draws(weight):
             return [KINDS[kind].call(x, weight, key=KEY, estimator=each) for each in ESTIMATORS]
 
-        check_grads(draws, (weight,), order=1 if kind == "conv" else 2, rtol=1e-4)
+        second = kind == "dense" and name in ("additive", "correlated, layer")
+        check_grads(draws, (weight,), order=1 + second, rtol=1e-4)
         if kind == "dense":
             check_grads(nn.kl, (weight,), order=2, modes=("fwd", "rev"), rtol=1e-4)
