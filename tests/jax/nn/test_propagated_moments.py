@@ -211,9 +211,7 @@ class TestPooling:
 
 
 class TestTransforms:
-    @pytest.mark.parametrize(
-        ("pool", "steepness"), [(nn.max_pool, math.inf), (nn.avg_pool, 2.0)]
-    )
+    @pytest.mark.parametrize(("pool", "steepness"), [(nn.max_pool, math.inf), (nn.avg_pool, 2.0)])
     def test_finite_differences(self, pool, steepness):
         with jax.enable_x64(True):
             weights, biases, x, variance = parameters("float64")
