@@ -40,6 +40,7 @@ FLAGS = [
     # Debug information triples the size of a wheel and names the directory of the build.
     "-g0",
 ]
+LINK_FLAGS = ["-O3", *FLOATING_POINT]
 MSVC_FLAGS = ["/std:c11", "/O2", "/fp:precise"]
 CLANG_CL_FLAGS = [*MSVC_FLAGS, *(f"/clang:{flag}" for flag in ("-O3", *FLOATING_POINT))]
 CLANG_CL_TARGETS = {"win-amd64": "x86_64", "win-arm64": "aarch64", "win32": "i686"}
@@ -72,6 +73,10 @@ class BuildUfuncs(build_ext):
 
         ext.include_dirs.append(np.get_include())
         ext.extra_compile_args += self.flags()
+        if self.compiler.compiler_type != "msvc":
+            # CFLAGS reaches the linker too, where -Ofast would add code that flushes subnormal
+            # numbers in the whole process. The last options count.
+            ext.extra_link_args += LINK_FLAGS
         if switched_on("LOGUNIF_KL_SANITIZE"):
             ext.extra_compile_args += SANITIZE_FLAGS
             ext.extra_link_args += SANITIZE

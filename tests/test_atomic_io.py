@@ -51,3 +51,13 @@ def test_what_a_link_leads_to_is_replaced(path, there):
         part.write_text("new")
     assert link.is_symlink()
     assert path.read_text() == "new"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="pipes have no names here")
+def test_a_pipe_of_the_shell():
+    """As in ``--json >(command)``: its link in /dev/fd leads to no path."""
+    read, write = os.pipe()
+    with os.fdopen(read) as received, os.fdopen(write, "w"):
+        with replacing(f"/dev/fd/{write}") as part:
+            part.write_text("new")
+        assert received.read(3) == "new"

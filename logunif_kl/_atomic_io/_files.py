@@ -20,12 +20,14 @@ def replacing(path: str | os.PathLike[str], *, flushed: bool = False) -> Iterato
     of the old one. A device or a pipe is written directly. With ``flushed``, the new file is on the
     disk before it replaces the old one.
     """
-    target = Path(os.path.realpath(path))
+    given = Path(path)
+    # The links in /dev/fd name no path, so a pipe of the shell is looked for before links are read.
+    if given.exists() and not given.is_file():
+        yield given
+        return
+    target = Path(os.path.realpath(given))
     if target.is_symlink():  # realpath returns a link only for a loop of links
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    if target.exists() and not target.is_file():
-        yield target
-        return
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     # A random name, because other threads and machines may write the same file.

@@ -84,7 +84,9 @@ def _finished(result: Tensor, constant: float, reduction: str, dtype: Any) -> Te
     if constant != 0.0:
         result = result + constant
     if reduction != "none":
-        result = (tf.reduce_sum if reduction == "sum" else tf.reduce_mean)(result)
+        # In float64, because XLA adds up on a CPU one element after the other.
+        wide = tf.cast(result, tf.float64)
+        result = (tf.reduce_sum if reduction == "sum" else tf.reduce_mean)(wide)
     return tf.cast(result, dtype)
 
 

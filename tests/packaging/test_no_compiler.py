@@ -39,6 +39,15 @@ def test_install_without_compiler(source, elsewhere, tmp_path, hidden_compiler):
     assert "-0.4266856042960448" in shown.stdout
 
 
+def test_fast_math_in_cflags_does_not_reach_the_process(source, elsewhere, tmp_path):
+    """Older GCCs link code for -Ofast that flushes subnormal numbers wherever it is loaded."""
+    target = tmp_path / "target"
+    installed = pip_install(source, target, env={"CFLAGS": "-Ofast"})
+    assert installed.returncode == 0, installed.stdout
+    shown = python(["-c", "import logunif_kl; print(float('5e-324') * 1.0)"], target, cwd=elsewhere)
+    assert shown.stdout == "5e-324\n"
+
+
 def test_fallback_passes_the_tests(source, elsewhere, tmp_path, hidden_compiler):
     target = tmp_path / "target"
     assert pip_install(source, target, env=hidden_compiler).returncode == 0

@@ -155,6 +155,15 @@ class TestFunctions(Functions):
             last = {"float16": 2**-11, "bfloat16": 2**-8}.get(dtype, 0.0) * abs(truth)
             assert abs(float(got) - truth) <= 4 * slack + last
 
+    @by_graph
+    @pytest.mark.parametrize("reduction", ["sum", "mean"])
+    def test_reduction_of_many_elements(self, reduction, graph):
+        """Adding them one by one in float32, as XLA does, would lose 0.07 %."""
+        size = 1_000_000
+        got = WAYS[graph](lambda x: lt.neg_kl(x, reduction=reduction))(tf.zeros(size))
+        truth = lk.neg_kl(0.0) * (size if reduction == "sum" else 1)
+        assert float(got) == pytest.approx(truth, rel=3e-7)
+
     def test_a_tensor_is_no_constant(self):
         with pytest.raises(TypeError, match="zero_at must be one real number, but EagerTensor"):
             lk.neg_kl(tf.constant(0.0), zero_at=tf.constant(1.0))

@@ -149,21 +149,10 @@ def _weights(model: torch.nn.Module) -> list[tuple[str, str, Tensor]]:
     for name, module in model.named_modules():
         if isinstance(module, VariationalLayer):
             refresh(module)
-            found.append((name, "weight", _sampled_weight(module)))
+            found.append((name, "weight", module._sampled_weight()))
         elif isinstance(module, SampledModule):
             for each in module._lk_gaussian:
                 mean = module._lk_mean(each)
                 noise = module._lk_normals(mean.shape, mean, each)
                 found.append((name, each, module._lk_sample(each, noise)))
     return found
-
-
-def _sampled_weight(layer: VariationalLayer) -> Tensor:
-    """Draw the weights with which a plain layer computes, within `sampled`."""
-    weight: Any = layer.weight
-    if isinstance(layer, torch.nn.Embedding):
-        return layer(torch.arange(len(weight), device=weight.device))
-    if layer.noise != "correlated":
-        weight = layer._weights(weight.shape)
-    scaled = layer.posterior == "scaled" or layer.noise == "correlated"
-    return weight * layer._drawn_scales() if scaled else weight

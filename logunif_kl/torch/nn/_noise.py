@@ -44,6 +44,12 @@ class StochasticModule(torch.nn.Module):
         )
 
     @property
+    def _mean(self) -> Tensor:
+        """`weight`, for this package: `VariationalLayer` watches who reads the attribute."""
+        found: Any = self._parameters.get("weight")
+        return self.weight if found is None else found
+
+    @property
     def _lk_draws(self) -> bool:
         return self.training or self._lk_sampling > 0
 

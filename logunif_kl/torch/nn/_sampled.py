@@ -20,6 +20,7 @@ from ._draws import Draws
 from ._hooks import computed_names, masked
 from ._local import clamped, finite
 from ._noise import StochasticModule
+from ._undrawn import reader, undrawn
 
 Tensor = torch.Tensor
 
@@ -101,10 +102,13 @@ class SampledModule(StochasticModule):
             return False
         return name not in given["_parameters"] and masked(self, name)
 
-    def _lk_weight(self, name: str) -> Tensor:
+    def _lk_weight(self, name: str, depth: int = 4) -> Tensor:
+        """Return the sample or the mean for the code that is `depth` frames above `reader`."""
         mean = self._lk_mean(name)
-        if not (self._lk_draws and self._lk_held.depth):
+        if not self._lk_draws:
             return mean
+        if not self._lk_held.depth:
+            return self._lk_outside(name, mean, depth)
         own, samples = id(self._lk_parameter(name)), self._lk_held.samples
         if own not in samples:
             noise = self._lk_normals(mean.shape, mean, name)
@@ -116,6 +120,16 @@ class SampledModule(StochasticModule):
             found = self._lk_sample(name, noise)
             samples[own] = noise, found
         return found
+
+    def _lk_outside(self, name: str, mean: Tensor, depth: int) -> Tensor:
+        """Return the kept sample, or means that refuse to be computed with, outside all calls."""
+        who = reader(depth)
+        if who == "trusted":
+            return mean
+        if self._lk_kept is not None:
+            return self._lk_sample(name, self._lk_normals(mean.shape, mean, name))
+        owner = f"{name} of a {type(self).__name__}"
+        return undrawn(owner, mean, who == "call" or self._lk_sampling > 0)
 
     def _lk_is_trained(self, name: str) -> bool:
         return self._lk_mean(name).requires_grad or self._lk_log_sigma2(name).requires_grad
@@ -159,7 +173,11 @@ class _Recurrent(SampledModule):
 
     @property
     def _flat_weights(self) -> list[Any]:
-        return [getattr(self, name, None) for name in self._flat_weights_names]
+        found = []
+        for name in self._flat_weights_names:
+            gaussian = name in self._lk_gaussian
+            found.append(self._lk_weight(name) if gaussian else getattr(self, name, None))
+        return found
 
     @_flat_weights.setter
     def _flat_weights(self, _: Any) -> None:
@@ -252,6 +270,8 @@ class SampledWeight:
     @property
     def weight(self) -> Tensor:
         return self.module._lk_mean(self.name)
+
+    _mean = weight
 
     @property
     def _log_variance(self) -> Tensor:

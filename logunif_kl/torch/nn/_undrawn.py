@@ -1,0 +1,104 @@
+"""The means of weights, as they are read where no noise is drawn for them.
+
+Another module, or a method other than a call, may read the weight of a layer: with ``F.linear(x,
+self.layer.weight)`` it would compute with the means and train them as if they were certain.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any, Literal
+
+import torch
+
+Tensor = torch.Tensor
+
+# Modules that read parameters to store, initialise, shard or replace them.
+_TRUSTED = (
+    *("logunif_kl.", "torch.nn.init", "torch.nn.modules.module", "torch.nn.utils.", "torch.optim."),
+    *("torch.distributed.", "torch.func", "torch.fx.", "torch.export", "torch._", "copy"),
+)
+_KEPT = frozenset({"detach", "data", "grad", "requires_grad_", "as_subclass", "_base"})
+"""What gives a tensor without the weight's noise on purpose, or none of its numbers."""
+
+
+class UndrawnWeight(torch.Tensor):
+    """The means of a weight that is read where no noise is drawn: nothing can be computed with it.
+
+    Its shape, dtype and device can be read. Unless noise was asked for, its numbers can be read and
+    changed under `torch.no_grad`, too.
+    """
+
+    _lk_owner: str
+    _lk_strict: bool
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            found = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        if name == "__get__":
+            name = getattr(getattr(func, "__self__", None), "__name__", "")
+        own = _found((*args, *(kwargs or {}).values()))
+        strict = own is None or own._lk_strict
+        kept = name in _KEPT or getattr(func, "__module__", "") == "torch.nn.init"
+        if kept or not _has_tensor(found) or not (strict or torch.is_grad_enabled()):
+            return found
+        raise RuntimeError(_message("a weight" if own is None else own._lk_owner))
+
+
+def _found(given: Any) -> UndrawnWeight | None:
+    """Find the weight among arguments, which may be lists of tensors."""
+    if isinstance(given, UndrawnWeight):
+        return given
+    if not isinstance(given, (tuple, list)):
+        return None
+    return next((own for own in map(_found, given) if own is not None), None)
+
+
+def _has_tensor(found: Any) -> bool:
+    if isinstance(found, (tuple, list)):
+        return any(map(_has_tensor, found))
+    return isinstance(found, torch.Tensor)
+
+
+def _message(owner: str) -> str:
+    return (
+        f"{owner} has noise, but it was read outside the call that draws it, so its mean would be used "
+        "as if it were certain: call the module itself, name the weight in "
+        "to_variational(parameters=...) so that it is drawn once in each call of the network, or "
+        "run the code within logunif_kl.torch.nn.sampled(model). For the mean itself use .detach()"
+    )
+
+
+def undrawn(owner: str, mean: Tensor, strict: bool) -> Tensor:
+    """Return a view of the means that refuses to be computed with."""
+    found: Any = mean.as_subclass(UndrawnWeight)
+    found._lk_owner, found._lk_strict = owner, strict
+    return found
+
+
+Reader = Literal["trusted", "call", "method", "script"]
+
+
+def reader(depth: int) -> Reader:
+    """Say who reads an attribute: the code that is `depth` frames above this function.
+
+    "trusted" is this package, or a part of torch that handles parameters; "call" is code that runs
+    while a module is called, and "method" a method of a module outside of calls. Code of a compiled
+    graph counts as a call, because this package reads parameters in another way there.
+    """
+    if torch.compiler.is_compiling():
+        return "call"
+    frame: FrameType | None = sys._getframe(depth)
+    if frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_TRUSTED):
+        return "trusted"
+    call, method = torch.nn.Module._call_impl.__code__, False
+    while frame is not None and frame.f_code is not call:
+        code = frame.f_code
+        if code.co_argcount:
+            method |= isinstance(frame.f_locals.get(code.co_varnames[0]), torch.nn.Module)
+        frame = frame.f_back
+    return "call" if frame is not None else "method" if method else "script"

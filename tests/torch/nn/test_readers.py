@@ -1,0 +1,232 @@
+"""Who reads a weight, and when: its noise is drawn, or the reader is refused in one sentence.
+
+What is drawn is compared with `to_sample`, which makes a plain network of an explicit sample.
+"""
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.nn import functional as F  # noqa: E402
+from torch.nn.utils import parametrize  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+from logunif_kl.torch import nn  # noqa: E402
+
+KINDS = ("additive", "multiplicative", "scaled", "sampled")
+REFUSED = r"^(the weight of a \w+|weight of a \w+) has noise, but it was read outside the call"
+
+
+class Reads(torch.nn.Module):
+    """A network whose weight is read by the layer, by the network, or in a method."""
+
+    def __init__(self, reader):
+        super().__init__()
+        self.inner, self.reader = torch.nn.Linear(4, 3), reader
+
+    def encode(self, x):
+        return F.linear(x, self.inner.weight, self.inner.bias)
+
+    def forward(self, x):
+        return self.encode(x) if self.reader == "network" else self.inner(x)
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x):
+        return 2.0 * x
+
+
+def called(model, x):
+    return model(x)
+
+
+# How the output is computed, and which weight is read.
+READERS = {
+    "layer": ("layer", called),
+    "network": ("network", called),
+    "method": ("layer", lambda model, x: model.encode(x)),
+    "forward": ("network", lambda model, x: model.forward(x)),
+    "functional_call": (
+        "layer",
+        lambda model, x: torch.func.functional_call(model, dict(model.named_parameters()), (x,)),
+    ),
+    "vmap": ("layer", lambda model, x: torch.func.vmap(model, randomness="different")(x)),
+}
+
+
+def made(kind, reader):
+    torch.manual_seed(1)
+    plain = Reads(reader)
+    if kind == "sampled":
+        return nn.to_variational(plain, modules=(), parameters=["inner.weight"], initial=-1.0)
+    return nn.to_variational(plain, posterior=kind, initial=-1.0)
+
+
+def differs(compute):
+    return not torch.equal(compute(), compute())
+
+
+def log_variances(model):
+    return [p for name, p in model.named_parameters() if "log_" in name]
+
+
+def check_drawn(model, compute, x):
+    """Two calls differ, and the likelihood trains the variances."""
+    assert differs(lambda: compute(model, x))
+    model.zero_grad()
+    compute(model, x).square().sum().backward()
+    for each in log_variances(model):
+        assert each.grad is not None
+        assert each.grad.abs().max() > 0
+
+
+def outside(reader):
+    """Whether the weight is read in no call of a module at all."""
+    return reader in ("method", "forward")
+
+
+def refused(kind, reader):
+    """Which readers are refused while noise is drawn."""
+    return outside(reader) or (reader == "network" and kind != "sampled")
+
+
+WHEN = {
+    "training": lambda compute: compute,
+    "checkpointed": lambda compute: (
+        lambda model, x: checkpoint(lambda x: compute(model, x), x, use_reentrant=False)
+    ),
+    "compiled": lambda compute: (
+        lambda model, x: torch.compile(compute, backend="eager")(model, x)
+    ),
+    "in a thread": lambda compute: (
+        lambda model, x: ThreadPoolExecutor(1).submit(compute, model, x).result()
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("reader", READERS)
+class TestReaders:
+    @pytest.mark.parametrize("when", WHEN)
+    def test_noise_is_drawn_or_missed_aloud(self, when, reader, kind):
+        torch.compiler.reset()
+        network, compute = READERS[reader]
+        model, x = made(kind, network), torch.randn(5, 4)
+        if reader == "vmap" and when in ("checkpointed", "compiled"):
+            pytest.skip("a transform within a checkpoint is PyTorch's own matter")
+        compute = WHEN[when](compute)
+        if not refused(kind, reader):
+            check_drawn(model, compute, x)
+            return
+        match = REFUSED.removeprefix("^") if when == "compiled" else REFUSED
+        with pytest.raises(RuntimeError, match=match):
+            compute(model, x)
+
+    def test_within_sampling(self, reader, kind):
+        network, compute = READERS[reader]
+        model, x = made(kind, network).eval(), torch.randn(5, 4)
+        with nn.sampling(model), torch.no_grad():
+            if not refused(kind, reader):
+                assert differs(lambda: compute(model, x))
+                return
+            with pytest.raises(RuntimeError, match=REFUSED):
+                compute(model, x)
+
+    def test_within_sampled(self, reader, kind):
+        """Every reader gets the sample, which is that of `to_sample`."""
+        network, compute = READERS[reader]
+        model, x = made(kind, network), torch.randn(5, 4)
+        plain = nn.to_sample(model, torch.Generator().manual_seed(3))
+        with nn.sampled(model, torch.Generator().manual_seed(3)):
+            found = compute(model, x)
+            again = compute(model, x)
+        assert torch.equal(found, again)
+        torch.testing.assert_close(found, compute(plain, x))
+
+    def test_in_evaluation_mode(self, reader, kind):
+        network, compute = READERS[reader]
+        model, x = made(kind, network).eval(), torch.randn(5, 4)
+        torch.testing.assert_close(compute(model, x), nn.to_deterministic(model)(x))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestAllowed:
+    def test_what_needs_no_numbers(self, kind):
+        """Networks of transformers read the dtype of a layer in their forward."""
+        model = made(kind, "layer")
+        model.register_forward_pre_hook(lambda module, x: x[0].to(module.inner.weight.dtype))
+        assert model(torch.randn(2, 4)).shape == (2, 3)
+        weight = model.inner.weight
+        assert (weight.shape, weight.dtype, weight.device.type) == ((3, 4), torch.float32, "cpu")
+
+    def test_initialisation(self, kind):
+        model = made(kind, "layer")
+        torch.nn.init.constant_(model.inner.weight, 2.0)
+        assert (dict(model.named_parameters())["inner.weight"] == 2.0).all()
+        model.inner.weight.data.fill_(3.0)
+        assert (dict(model.named_parameters())["inner.weight"] == 3.0).all()
+
+    def test_the_mean_itself(self, kind):
+        """A penalty of the user's own, within the forward."""
+        model = made(kind, "network")
+        mean = dict(model.named_parameters())["inner.weight"]
+
+        def penalty(module, args, output):
+            assert torch.equal(module.inner.weight.detach(), mean) or kind == "sampled"
+
+        model.register_forward_hook(penalty)
+        with contextlib.suppress(RuntimeError):
+            model(torch.randn(2, 4))
+
+
+def test_a_parametrized_weight():
+    """The layer draws the noise around what the parametrization computes."""
+    layer = nn.VariationalLinear(4, 3, initial=-1.0)
+    parametrize.register_parametrization(layer, "weight", Doubled())
+    check_drawn(layer, called, torch.randn(5, 4))
+    layer.eval()
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(layer(x), F.linear(x, 2.0 * layer.parametrizations.weight.original, layer.bias))
+
+
+def test_a_subclass_with_its_own_forward():
+    class Own(nn.VariationalLinear):
+        def forward(self, input):
+            return F.linear(input, self.weight)
+
+    layer = Own(4, 3)
+    with pytest.raises(RuntimeError, match=REFUSED):
+        layer(torch.ones(2, 4))
+    assert layer.eval()(torch.ones(2, 4)).shape == (2, 3)
+
+
+def test_a_recurrent_module_whose_forward_is_called():
+    lstm = nn.to_variational(torch.nn.LSTM(4, 3))
+    with pytest.raises(RuntimeError, match=r"^weight_ih_l0 of a SampledLSTM has noise"):
+        lstm.forward(torch.randn(2, 1, 4))
+
+
+def test_a_tied_output():
+    """As in language models that multiply by the table: one sample, within `sampled` alone."""
+
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(10, 8)
+
+        def forward(self, ids):
+            return F.linear(self.table(ids), self.table.weight)
+
+    ids = torch.tensor([[1, 2]])
+    model = nn.to_variational(Tied(), initial=0.0)
+    with pytest.raises(RuntimeError, match=REFUSED):
+        model(ids)
+    with nn.sampled(model, torch.Generator().manual_seed(0)):
+        found = model(ids)
+    plain = nn.to_sample(model, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(found, plain(ids))
+    once = nn.to_variational(Tied(), modules=(), parameters=["table.weight"], initial=0.0)
+    check_drawn(once, called, ids)
