@@ -111,6 +111,16 @@ def to_variational(
     conversion : which modules are variational, and why the others are not.
     to_deterministic : the inverse.
 
+    Notes
+    -----
+    A layer draws its noise when it is called. If a network reads the weight of a layer instead, as
+    in ``F.linear(x, self.layer.weight)``, or if a method other than the call reads a Gaussian
+    parameter, as in ``model.encode(x)``, nothing is drawn. While noise is on, such a weight has a
+    shape, a dtype and a device, but computing with it raises RuntimeError. Name the weight in
+    `parameters` (and leave the layer out of `modules`) to draw it once in each call of the network,
+    or run the code within `sampled`, where every reader gets the same sample. The means themselves
+    are ``weight.detach()``.
+
     Examples
     --------
     >>> import torch

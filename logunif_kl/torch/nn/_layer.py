@@ -41,7 +41,8 @@ class VariationalLayer(StochasticModule):
     Attributes
     ----------
     weight : Parameter
-        The means of the weights.
+        The means of the weights. A module that computes with the weight of a layer instead of
+        calling the layer gets RuntimeError while noise is drawn: see the notes of `to_variational`.
     log_sigma2 or log_alpha : Parameter
         The logarithms of the variances sigma^2, or of alpha = sigma^2/mean^2.
     scale, scale_log_sigma2 : Parameter

@@ -20,7 +20,7 @@ _TRUSTED = (
     *("logunif_kl.", "torch.nn.init", "torch.nn.modules.module", "torch.nn.utils.", "torch.optim."),
     *("torch.distributed.", "torch.func", "torch.fx.", "torch.export", "torch._", "copy"),
 )
-_KEPT = frozenset({"detach", "data", "grad", "requires_grad_", "as_subclass", "_base"})
+_KEPT = frozenset({"detach", "data", "requires_grad_", "as_subclass", "_base"})
 """What gives a tensor without the weight's noise on purpose, or none of its numbers."""
 
 
@@ -32,19 +32,22 @@ class UndrawnWeight(torch.Tensor):
     """
 
     _lk_owner: str
+    _lk_mean: Tensor
     _lk_strict: bool
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with torch._C.DisableTorchFunctionSubclass():
-            found = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         if name == "__get__":
             name = getattr(getattr(func, "__self__", None), "__name__", "")
+        if name == "grad":
+            return args[0]._lk_mean.grad
+        with torch._C.DisableTorchFunctionSubclass():
+            found = func(*args, **(kwargs or {}))
         own = _found((*args, *(kwargs or {}).values()))
-        strict = own is None or own._lk_strict
         kept = name in _KEPT or getattr(func, "__module__", "") == "torch.nn.init"
-        if kept or not _has_tensor(found) or not (strict or torch.is_grad_enabled()):
+        loose = own is not None and not own._lk_strict and not torch.is_grad_enabled()
+        if kept or loose or not _has_tensor(found):
             return found
         raise RuntimeError(_message("a weight" if own is None else own._lk_owner))
 
@@ -76,7 +79,7 @@ def _message(owner: str) -> str:
 def undrawn(owner: str, mean: Tensor, strict: bool) -> Tensor:
     """Return a view of the means that refuses to be computed with."""
     found: Any = mean.as_subclass(UndrawnWeight)
-    found._lk_owner, found._lk_strict = owner, strict
+    found._lk_owner, found._lk_mean, found._lk_strict = owner, mean, strict
     return found
 
 

@@ -98,9 +98,7 @@ WHEN = {
     "checkpointed": lambda compute: (
         lambda model, x: checkpoint(lambda x: compute(model, x), x, use_reentrant=False)
     ),
-    "compiled": lambda compute: (
-        lambda model, x: torch.compile(compute, backend="eager")(model, x)
-    ),
+    "compiled": lambda compute: lambda model, x: torch.compile(compute, backend="eager")(model, x),
     "in a thread": lambda compute: (
         lambda model, x: ThreadPoolExecutor(1).submit(compute, model, x).result()
     ),
@@ -110,6 +108,7 @@ WHEN = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("reader", READERS)
 class TestReaders:
+    @pytest.mark.filterwarnings("ignore:The .grad attribute")  # by the compiler, before the error
     @pytest.mark.parametrize("when", WHEN)
     def test_noise_is_drawn_or_missed_aloud(self, when, reader, kind):
         torch.compiler.reset()
@@ -189,7 +188,9 @@ def test_a_parametrized_weight():
     check_drawn(layer, called, torch.randn(5, 4))
     layer.eval()
     x = torch.randn(5, 4)
-    torch.testing.assert_close(layer(x), F.linear(x, 2.0 * layer.parametrizations.weight.original, layer.bias))
+    torch.testing.assert_close(
+        layer(x), F.linear(x, 2.0 * layer.parametrizations.weight.original, layer.bias)
+    )
 
 
 def test_a_subclass_with_its_own_forward():
