@@ -69,8 +69,8 @@ def _has_tensor(found: Any) -> bool:
 
 def _message(owner: str) -> str:
     return (
-        f"{owner} has noise, but it was read outside the call that draws it, so its mean would be used "
-        "as if it were certain: call the module itself, name the weight in "
+        f"{owner} has noise, but it was read outside the call that draws it, so its mean would be "
+        "used as if it were certain: call the module itself, name the weight in "
         "to_variational(parameters=...) so that it is drawn once in each call of the network, or "
         "run the code within logunif_kl.torch.nn.sampled(model). For the mean itself use .detach()"
     )
