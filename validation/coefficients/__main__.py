@@ -13,11 +13,15 @@ from mpmath import mp
 
 from validation import generated
 from validation.coefficients.fit import Table, fit_elementary, fit_table
-from validation.coefficients.write import COMMAND, c_source, python_source
+from validation.coefficients.write import COMMAND, c_source, python_source, sealed
 from validation.output import track
 from validation.paths import PACKAGE
 
 HERE = Path(__file__).parent
+FILES = (
+    PACKAGE / "_arithmetic" / "coefficients.py",
+    PACKAGE / "_numpy" / "c" / "exact_coefficients.h",
+)
 
 
 def load_spec() -> tuple[dict[str, Any], str]:
@@ -40,10 +44,8 @@ def sources(jobs: int) -> dict[Path, str]:
         done = [job.result() for job in track(running, "fitting", len(running))]
     tables, elementary = done[: len(spec["table"])], done[len(spec["table"]) :]
     with mp.workdps(spec["digits"]):
-        return {
-            PACKAGE / "_arithmetic" / "coefficients.py": python_source(tables, elementary, digest),
-            PACKAGE / "_numpy" / "c" / "exact_coefficients.h": c_source(tables, elementary, digest),
-        }
+        writers = dict(zip(FILES, (python_source, c_source), strict=True))
+        return {path: sealed(write(tables, elementary, digest)) for path, write in writers.items()}
 
 
 def main() -> int:

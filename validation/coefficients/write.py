@@ -1,5 +1,7 @@
 """The text of the two generated files: Python for array namespaces, and C."""
 
+import hashlib
+import re
 from collections.abc import Iterable
 
 import mpmath
@@ -51,6 +53,17 @@ def report(table: Table) -> Iterable[str]:
             f"  {r.form:6s} v + c in [{float(r.lo):.5g}, {float(r.hi):.5g}]: "
             f"{float(r.levelled):.2e} {float(r.deviation):.2e} {float(r.after_rounding):.2e}"
         )
+
+
+def sealed(text: str) -> str:
+    """Put the hash of a file's text into its head, so that a changed digit needs no new fit."""
+    bare = re.sub(r"^.* Text: sha256 .*\n", "", text, count=1, flags=re.MULTILINE)
+    digest = hashlib.sha256(bare.encode()).hexdigest()
+    return re.sub(
+        r"^(.*) Spec: .*\n",
+        lambda spec: f"{spec[0]}{spec[1]} Text: sha256 {digest}.\n",
+        *(bare, 1, re.MULTILINE),
+    )
 
 
 def _head(spec_hash: str, comment: str) -> list[str]:

@@ -120,15 +120,15 @@ class _VariationalConv(VariationalLayer):
 
     def _drawn_scales(self) -> Tensor:
         ones = [1 for _ in self.kernel_size]
-        scales = self._random_scales((self._scales(), *ones), self._mean)
+        scales = self._random_scales((self._scales(), *ones), self._lk_stored)
         # An output channel reads the input channels of its group.
         by_group = scales.view(self.groups, 1, -1, *ones)
-        rows = len(self._mean) // self.groups
+        rows = len(self._lk_stored) // self.groups
         return by_group.repeat(1, rows, *[1 for _ in by_group.shape[2:]]).flatten(0, 1)
 
     def _scales(self) -> int:
         # Do not use in_channels, which is 0 in a lazy layer whose parameters were loaded.
-        return self._mean.shape[1] * self.groups
+        return self._lk_stored.shape[1] * self.groups
 
 
 class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):

@@ -191,7 +191,7 @@ class ELBO(torch.nn.Module):
         kept = {}
         for name, layer, _ in layers(self.model):
             noisy = layer.log_alpha_of_weights().detach() >= threshold
-            kept[parameter_name(name, layer)] = layer._mean.masked_fill(noisy, 0.0)
+            kept[parameter_name(name, layer)] = layer._lk_stored.masked_fill(noisy, 0.0)
         return lambda *args, **kwargs: functional_call(self.model, kept, args, kwargs)
 
     def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:

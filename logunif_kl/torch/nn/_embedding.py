@@ -161,7 +161,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     def forward(self, input: Tensor) -> Tensor:
         """Draw the rows in training mode and within `sampling`; return the means otherwise."""
         means = F.embedding(
-            *(input, self._mean, self.padding_idx, self.max_norm, self.norm_type),
+            *(input, self._lk_stored, self.padding_idx, self.max_norm, self.norm_type),
             *(self.scale_grad_by_freq, self.sparse),
         )
         if not self._lk_draws:
@@ -172,7 +172,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     def _deviations_at(self, input: Tensor, means: Tensor) -> Tensor:
         """Return the standard deviations of the looked-up rows, which are 0 at `padding_idx`."""
         log_variance = clamped(self._typed())
-        if len(log_variance) == len(self._mean):
+        if len(log_variance) == len(self._lk_stored):
             log_variance = settled(
                 F.embedding(
                     *(input, log_variance, self.padding_idx),
@@ -187,7 +187,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return deviations
 
     def _noise_at(self, input: Tensor, means: Tensor) -> Tensor:
-        rows, columns = self._mean.shape
+        rows, columns = self._lk_stored.shape
         if self.noise == "correlated":
             columns = 1
         if self._estimator == "local":
@@ -199,10 +199,10 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         return noise[example.view(-1, *[1] * (input.ndim - 1)), input]
 
     def _sampled_weight(self) -> Tensor:
-        return self(torch.arange(len(self._mean), device=self._mean.device))  # type: ignore[no-any-return]
+        return self(torch.arange(len(self._lk_stored), device=self._lk_stored.device))  # type: ignore[no-any-return]
 
     def _scales(self) -> int:
-        return len(self._mean)
+        return len(self._lk_stored)
 
     def log_alpha_of_weights(self) -> Tensor:
         """Compute log alpha of every weight: -inf at `padding_idx`, where there is no noise."""
@@ -223,4 +223,4 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
         """Return the terms of the KL, without the row at `padding_idx` unless `whole` is True."""
         terms = super()._penalty_terms(whole)
-        return terms if whole else _terms.without_row(terms, self.padding_idx, len(self._mean))
+        return terms if whole else _terms.without_row(terms, self.padding_idx, len(self._lk_stored))

@@ -28,7 +28,7 @@ from ._options import (
     checked,
     option,
 )
-from ._undrawn import reader, undrawn
+from ._undrawn import reader, undrawn, unwrapped
 
 Tensor = torch.Tensor
 
@@ -104,7 +104,7 @@ class VariationalLayer(StochasticModule):
                 check_together(self.posterior, self.sharing, self.noise, value)
         if name == "weight" and self.posterior != "multiplicative":
             _refuse_fusion(self, sys._getframe(1))
-        super().__setattr__(name, value)
+        super().__setattr__(name, unwrapped(value))
 
     def __getattr__(self, name: str) -> Any:
         """Return a parameter; see `_undrawn` for the means that other modules read."""
@@ -139,13 +139,13 @@ class VariationalLayer(StochasticModule):
         return _posterior.shapes(self.posterior, self.sharing, weight, self._units)
 
     def _make_log_variance(self) -> None:
-        for name, shape in self._shapes(self._mean.shape).items():
-            self.register_parameter(name, Parameter(self._mean.new_empty(shape)))
+        for name, shape in self._shapes(self._lk_stored.shape).items():
+            self.register_parameter(name, Parameter(self._lk_stored.new_empty(shape)))
         self._reset_log_variance()
 
     def _reset_log_variance(self) -> None:
         with torch.no_grad():
-            for name in self._shapes(self._mean.shape):
+            for name in self._shapes(self._lk_stored.shape):
                 self._parameters[name].fill_(1.0 if name == "scale" else self.initial)  # type: ignore[union-attr]
 
     def reset_parameters(self) -> None:
@@ -167,17 +167,17 @@ class VariationalLayer(StochasticModule):
                 return self._product(self._padded(input), self._means(), self.bias)
             return super().forward(input)  # type: ignore[misc]
         if self.noise == "correlated":
-            return self._product(self._padded(self._scaled(input)), self._mean, self.bias)
+            return self._product(self._padded(self._scaled(input)), self._lk_stored, self.bias)
         if self.posterior == "scaled":
             input = self._scaled(input)
         padded = self._padded(input)
         if self._estimator == "local":
             return sample_output(
-                self, padded, self._mean, self.bias, *self._variances(), self._draw
+                self, padded, self._lk_stored, self.bias, *self._variances(), self._draw
             )
         if self._estimator == "per_batch" or not self._batched(input) or not input.shape[0]:
-            return self._product(padded, self._weights(self._mean.shape), self.bias)
-        return self._product_each(padded, self._weights((input.shape[0], *self._mean.shape)))
+            return self._product(padded, self._weights(self._lk_stored.shape), self.bias)
+        return self._product_each(padded, self._weights((input.shape[0], *self._lk_stored.shape)))
 
     def _moments(self, x: Moments) -> Moments:
         if self.noise == "correlated":
@@ -195,7 +195,7 @@ class VariationalLayer(StochasticModule):
             variances = exponential(variances)
         padded = None if x._variance is None else self._padded(x._variance)
         x = x._like(self._padded(x.mean), padded)
-        return _moments_rules.product(self._product, x, self._mean, self.bias, variances)
+        return _moments_rules.product(self._product, x, self._lk_stored, self.bias, variances)
 
     @property
     def _estimator(self) -> str:
@@ -211,22 +211,24 @@ class VariationalLayer(StochasticModule):
         return self.posterior == "additive" and self.sharing in GROUPS
 
     def _checked_log_variance(self) -> Tensor:
-        own = self._shapes(self._mean.shape)[self._log_variance_name]
+        own = self._shapes(self._lk_stored.shape)[self._log_variance_name]
         to = "scales" if self.noise == "correlated" else "groups" if self._grouped else "weight"
         name, given = self._log_variance_name, self._log_variance
-        found = _posterior.broadcastable(name, given, self._mean, own, to)
+        found = _posterior.broadcastable(name, given, self._lk_stored, own, to)
         return found.expand(own) if self._grouped else found
 
     def _bounded(self) -> Tensor:
         """Return log sigma^2 or min(log alpha, `max_log_alpha`), with `weight.ndim` dimensions."""
         found = self._checked_log_variance()
         if self.posterior != "multiplicative":
-            return found if found.shape == self._mean.shape else found.expand_as(self._mean)
+            return (
+                found if found.shape == self._lk_stored.shape else found.expand_as(self._lk_stored)
+            )
         return _posterior.bounded(found, self.max_log_alpha)
 
     def _typed(self) -> Tensor:
         """Return the result of `_bounded` in the dtype of the weight."""
-        return self._bounded().to(self._mean.dtype)
+        return self._bounded().to(self._lk_stored.dtype)
 
     def _root(self) -> Tensor:
         """Return sigma or, for the multiplicative posterior, sqrt(alpha) = sigma/|mean|."""
@@ -234,11 +236,11 @@ class VariationalLayer(StochasticModule):
 
     def _deviations(self) -> Tensor:
         deviations = self._root()
-        return self._mean * deviations if self.posterior == "multiplicative" else deviations
+        return self._lk_stored * deviations if self.posterior == "multiplicative" else deviations
 
     def _means(self) -> Tensor:
         """Return the means of the weights: `weight`, times the means of the scales."""
-        return self._mean * self.scale if self.posterior == "scaled" else self._mean
+        return self._lk_stored * self.scale if self.posterior == "scaled" else self._lk_stored
 
     def _scale_moments(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Return the means and the standard deviations of the scales, one for each input unit."""
@@ -250,11 +252,13 @@ class VariationalLayer(StochasticModule):
 
     def _weights(self, shape: Any) -> Tensor:
         """Draw samples of the weights; `shape` ends with the shape of the weights."""
-        return finite(self._mean + self._deviations() * self._lk_normals(shape, self._mean))
+        return finite(
+            self._lk_stored + self._deviations() * self._lk_normals(shape, self._lk_stored)
+        )
 
     def _sampled_weight(self) -> Tensor:
         """Draw the weights with which a plain layer computes, within `sampled`."""
-        weight = self._mean
+        weight = self._lk_stored
         if self.noise != "correlated":
             weight = self._weights(weight.shape)
         scaled = self.posterior == "scaled" or self.noise == "correlated"
@@ -263,7 +267,7 @@ class VariationalLayer(StochasticModule):
     def _variances(self) -> tuple[Tensor, bool]:
         """Return the variances of the weights and False, or their logarithms and True."""
         if self.posterior == "multiplicative":
-            return _posterior.multiplied(self._mean, self._typed()), False
+            return _posterior.multiplied(self._lk_stored, self._typed()), False
         return self._typed(), True
 
     # Each subclass defines the methods below that it needs, with these arguments and results.
@@ -346,15 +350,15 @@ class VariationalLayer(StochasticModule):
         """
         refresh(self)
         if self._grouped:
-            given = _posterior.alike(self._mean, self._checked_log_variance())
+            given = _posterior.alike(self._lk_stored, self._checked_log_variance())
             found, size = _posterior.of_groups(*given)
-            return (found + math.log(size)).expand(self._mean.shape)
+            return (found + math.log(size)).expand(self._lk_stored.shape)
         if self.posterior == "additive":
-            return self._bounded() - 2.0 * self._mean.abs().log()
+            return self._bounded() - 2.0 * self._lk_stored.abs().log()
         if self.posterior == "scaled":
             found = self.scale_log_sigma2 - 2.0 * self.scale.abs().log()
-            return found.expand(self._mean.shape)
-        return self._bounded().expand(self._mean.shape)
+            return found.expand(self._lk_stored.shape)
+        return self._bounded().expand(self._lk_stored.shape)
 
     def extra_repr(self) -> str:
         """Show the arguments of torch's layer, the posterior, and options that are not defaults."""

@@ -190,7 +190,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         self._become_variational(**options)
 
     def _check_shape(self, input: Any) -> None:
-        check_features(input, self._mean.shape[-1])
+        check_features(input, self._lk_stored.shape[-1])
 
     def _product(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return F.linear(input, weight, bias)
@@ -229,9 +229,9 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         return input * (mean + deviation * self._lk_normals(shape, input))
 
     def _drawn_scales(self) -> Tensor:
-        mean, deviation = self._scale_moments(self._mean.dtype)
-        return mean + deviation * self._lk_normals(self._mean.shape[-1:], self._mean)
+        mean, deviation = self._scale_moments(self._lk_stored.dtype)
+        return mean + deviation * self._lk_normals(self._lk_stored.shape[-1:], self._lk_stored)
 
     def _scales(self) -> int:
         # Do not use in_features, which is 0 in a lazy layer whose parameters were loaded.
-        return self._mean.shape[-1]
+        return self._lk_stored.shape[-1]

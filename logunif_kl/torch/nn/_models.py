@@ -221,7 +221,7 @@ def layers(model: Any) -> list[tuple[str, Any, bool]]:
     # Keep the tensors: if one were freed, another tensor could get the same `id`.
     seen: dict[Any, tuple[Tensor, Tensor, int]] = {}
     for name, layer in posteriors(check_module(model)):
-        weight, log_variance = layer._mean, layer._log_variance
+        weight, log_variance = layer._lk_stored, layer._log_variance
         at = _place(weight, log_variance, seen)
         if at is None:
             seen[_key(weight, log_variance, seen)] = weight, log_variance, len(found)

@@ -44,7 +44,7 @@ class StochasticModule(torch.nn.Module):
         )
 
     @property
-    def _mean(self) -> Tensor:
+    def _lk_stored(self) -> Tensor:
         """`weight`, for this package: `VariationalLayer` watches who reads the attribute."""
         found: Any = self._parameters.get("weight")
         return self.weight if found is None else found

@@ -20,7 +20,7 @@ from ._draws import Draws
 from ._hooks import computed_names, masked
 from ._local import clamped, finite
 from ._noise import StochasticModule
-from ._undrawn import reader, undrawn
+from ._undrawn import reader, undrawn, unwrapped
 
 Tensor = torch.Tensor
 
@@ -78,6 +78,7 @@ class SampledModule(StochasticModule):
         """Ignore the masked weights that the hooks of `prune` assign: `_lk_mean` computes them."""
         if self._lk_is_computed(name):
             return
+        value = unwrapped(value)
         if isinstance(value, Parameter) and name in self.__dict__.get("_lk_gaussian", ()):
             # FSDP2 assigns parameters within a call. `Module.__setattr__` would read the old one,
             # and so draw a sample of it.
@@ -273,7 +274,7 @@ class SampledWeight:
     def weight(self) -> Tensor:
         return self.module._lk_mean(self.name)
 
-    _mean = weight
+    _lk_stored = weight
 
     @property
     def _log_variance(self) -> Tensor:

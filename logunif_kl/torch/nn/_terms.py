@@ -21,7 +21,7 @@ def of_layer(layer: Any, mask: Tensor | None) -> list[_penalty.Term]:
     that counts kept weights. With the additive posterior and the exact penalty, it is 1 even then:
     the KL of a pruned weight or group is 0, because its mean is 0. Half types become float32.
     """
-    weight = layer._mean
+    weight = layer._lk_stored
     if weight.is_complex():
         raise TypeError(f"the weights of a layer are of {weight.dtype}: {OF_COMPLEX}")
     if layer._grouped and layer.penalty == _penalty.EXACT:
@@ -57,4 +57,4 @@ def _count(layer: Any, mask: Tensor | None, scales: int | None, of: Tensor) -> A
     """Count the kept weights, or scales if their number is given, of each element of `of`."""
     if mask is not None:
         return _posterior.kept(mask, layer._units, scales).sum_to_size(of.shape)
-    return (layer._mean.numel() if scales is None else scales) // max(of.numel(), 1)
+    return (layer._lk_stored.numel() if scales is None else scales) // max(of.numel(), 1)

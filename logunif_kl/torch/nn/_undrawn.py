@@ -7,6 +7,7 @@ self.layer.weight)`` it would compute with the means and train them as if they w
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import re
 import sys
 from types import FrameType
 from typing import Any, Literal
@@ -20,6 +21,7 @@ _TRUSTED = (
     *("logunif_kl.", "torch.nn.init", "torch.nn.modules.module", "torch.nn.utils.", "torch.optim."),
     *("torch.distributed.", "torch.func", "torch.fx.", "torch.export", "torch._", "copy"),
 )
+_PREPARES = re.compile("init|reset|tie|resize|load|configure")
 _KEPT = frozenset({"detach", "data", "requires_grad_", "as_subclass", "_base"})
 """What gives a tensor without the weight's noise on purpose, or none of its numbers."""
 
@@ -83,6 +85,11 @@ def undrawn(owner: str, mean: Tensor, strict: bool) -> Tensor:
     return found
 
 
+def unwrapped(value: Any) -> Any:
+    """Return the parameter of an `UndrawnWeight` that is assigned to a module."""
+    return value._lk_mean if isinstance(value, UndrawnWeight) else value
+
+
 Reader = Literal["trusted", "call", "method", "script"]
 
 
@@ -100,8 +107,18 @@ def reader(depth: int) -> Reader:
         return "trusted"
     call, method = torch.nn.Module._call_impl.__code__, False
     while frame is not None and frame.f_code is not call:
-        code = frame.f_code
-        if code.co_argcount:
-            method |= isinstance(frame.f_locals.get(code.co_varnames[0]), torch.nn.Module)
+        method = method or _is_method(frame)
         frame = frame.f_back
     return "call" if frame is not None else "method" if method else "script"
+
+
+def _is_method(frame: FrameType) -> bool:
+    """Whether a method of a module runs in a frame, unless it prepares the module's parameters."""
+    code = frame.f_code
+    if not code.co_argcount or _PREPARES.search(code.co_name):
+        return False
+    owner = frame.f_locals.get(code.co_varnames[0])
+    if not isinstance(owner, torch.nn.Module):
+        return False
+    found = (vars(kind).get(code.co_name) for kind in type(owner).__mro__)
+    return any(getattr(each, "__code__", None) is code for each in found)

@@ -231,3 +231,25 @@ def test_a_tied_output():
     torch.testing.assert_close(found, plain(ids))
     once = nn.to_variational(Tied(), modules=(), parameters=["table.weight"], initial=0.0)
     check_drawn(once, called, ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_weight_that_is_tied_later(kind):
+    """By an assignment, as users and Hugging Face write it."""
+    first, second = made(kind, "layer"), made(kind, "layer")
+
+    class Pair(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = first, second
+
+        def tie_weights(self):
+            self.second.inner.weight = self.first.inner.weight
+
+    pair = Pair()
+    pair.tie_weights()
+    weights = [each.inner._parameters["weight"] for each in (first, second)]
+    assert weights[0] is weights[1]
+    second.inner.weight = made(kind, "layer").inner.weight
+    assert isinstance(second.inner._parameters["weight"], torch.nn.Parameter)
+    assert second.inner._parameters["weight"] is not weights[0]

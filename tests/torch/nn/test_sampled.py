@@ -313,7 +313,7 @@ class TestDraws:
 
     def test_options(self):
         model = nn.to_variational(torch.nn.LSTM(2, 2), penalty="molchanov")
-        weight = model.weight_ih_l0.double(), model.weight_ih_l0_log_sigma2.double()
+        weight = model.weight_ih_l0.detach().double(), model.weight_ih_l0_log_sigma2.double()
         log_alpha = weight[1] - 2.0 * weight[0].abs().log()
         expected = -lk.methods.molchanov(log_alpha.detach().numpy()).sum()
         found = float(nn.named_kl(model)["weight_ih_l0"].detach())
