@@ -46,8 +46,9 @@ class StochasticModule(torch.nn.Module):
     @property
     def _lk_stored(self) -> Tensor:
         """`weight`, for this package: `VariationalLayer` watches who reads the attribute."""
+        own: Any = self
         found: Any = self._parameters.get("weight")
-        return self.weight if found is None else found
+        return own.weight if found is None else found
 
     @property
     def _lk_draws(self) -> bool:
