@@ -82,7 +82,9 @@ def _find_kind(type_: Any) -> str:
         return SCALAR
     if issubclass(type_, (float, int)) and type_ is not bool:
         return NUMBER
-    if _derives(type_, "keras", "Variable") or _derives(type_, "keras", "KerasTensor"):
+    if _errors.derives(type_, "keras", "Variable") or _errors.derives(
+        type_, "keras", "KerasTensor"
+    ):
         return WRAPPER
     if _errors.framework(type_) is not None:
         return TENSOR
@@ -90,19 +92,11 @@ def _find_kind(type_: Any) -> str:
         return QUANTITY
     if issubclass(type_, np.ndarray):
         return NUMPY
-    if _derives(type_, "flax", "AxisMetadata") or hasattr(type_, "__jax_array__"):
+    if _errors.derives(type_, "flax", "AxisMetadata") or hasattr(type_, "__jax_array__"):
         return WRAPPER
     if hasattr(type_, "__array_namespace__"):
         return NAMESPACE
     return PROTOCOL if getattr(type_, "__array_ufunc__", None) is not None else NUMPY
-
-
-def _derives(type_: type, library: str, name: str) -> bool:
-    """Whether a type derives from a library's class `name`. This does not import the library."""
-    return any(
-        base.__name__ == name and base.__module__.partition(".")[0] == library
-        for base in type_.__mro__
-    )
 
 
 def unwrapped(name: str, value: Any) -> Any:
@@ -114,18 +108,18 @@ def unwrapped(name: str, value: Any) -> Any:
     """
     type_ = type(value)
     kind = kind_of(type_)
-    if kind == QUANTITY:
+    if kind == QUANTITY and not _errors.is_pure(value):
         raise _errors.has_unit(name, value)
     if kind != WRAPPER:
         return value
-    if _derives(type_, "keras", "KerasTensor"):
+    if _errors.derives(type_, "keras", "KerasTensor"):
         raise TypeError(
             f"{name} is a KerasTensor, which is symbolic and holds no numbers: call the function "
             "in the call() of a keras.layers.Layer, or in a keras.layers.Lambda"
         )
-    if _derives(type_, "keras", "Variable"):
+    if _errors.derives(type_, "keras", "Variable"):
         return unwrapped(name, value.value)
-    if _derives(type_, "flax", "AxisMetadata"):
+    if _errors.derives(type_, "flax", "AxisMetadata"):
         return unwrapped(name, value.unbox())
     return unwrapped(name, value.__jax_array__())
 
@@ -161,6 +155,8 @@ def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
             operand = value
         elif kind == SCALAR:  # polars does not accept NumPy scalars
             operand = np.asarray(value) if PROTOCOL in kinds else value
+        elif kind == QUANTITY and _errors.is_pure(value):
+            operand = value
         else:
             raise _errors.has_unit(name, value)
         if kind != NUMPY or operand.dtype not in _REAL:
@@ -201,6 +197,9 @@ def _dtypes(value: Any) -> list[Any]:
     """Return the dtype of an array or a column, or the dtypes of all columns of a frame."""
     if hasattr(value, "dtype"):
         return [value.dtype]
+    if _errors.derives(type(value), "awkward", "Array"):
+        # The type is a text such as "3 * var * bool". NumPy's ufuncs would take bool as float16.
+        return [np.dtype(bool)] if "bool" in str(value.type) else []
     found = getattr(value, "dtypes", ())
     return list(found.values() if isinstance(found, Mapping) else found)
 
@@ -252,6 +251,10 @@ def _refuse_tensors(name: str, given: Any, values: list[Any] | tuple[Any, ...]) 
         if kind_of(type_) in (TENSOR, WRAPPER):
             tensor = next(value for value in values if type(value) is type_)
             raise _errors.holds_tensor(name, given, tensor)
+        if kind_of(type_) == QUANTITY:
+            quantity = next(value for value in values if type(value) is type_)
+            if not _errors.is_pure(quantity):
+                raise _errors.holds_quantity(name, given, quantity)
         if issubclass(type_, (list, tuple)):
             for value in values:
                 if type(value) is type_:

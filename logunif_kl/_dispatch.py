@@ -92,12 +92,17 @@ def evaluate(
 
     Raise the errors of `_arguments.parse`, and TypeError if an argument is a tensor.
     """
+    return compute(operation, without_tensors(arguments), constant, reduction)
+
+
+def without_tensors(arguments: dict[str, Any]) -> Any:
+    """Parse arguments, and raise TypeError if one is a tensor."""
     parsed = parse(arguments)
     if isinstance(parsed, Tensors):
         for name, given in parsed.given.items():
             if _errors.framework(type(given)) is not None:
                 raise _errors.unsupported(name, given)
-    return compute(operation, parsed, constant, reduction)
+    return parsed
 
 
 def compute(

@@ -32,6 +32,20 @@ _FRAMEWORKS = {
     "tensorflow": "tensorflow",
     "mlx": "mlx",
     "paddle": "paddle",
+    "tinygrad": "tinygrad",
+    "pytensor": "pytensor",
+    "casadi": "casadi",
+}
+# The name of a library -> the code that turns its tensor into numbers.
+_TO_NUMPY = {
+    "torch": "{}.detach().double().numpy()",
+    "mlx": "numpy.array({}.astype(mlx.core.float32))",
+    "paddle": '{}.astype("float32").numpy()',
+    "tinygrad": "{}.float().numpy()",
+    "pytensor": "{}.eval()",
+    "casadi": "numpy.array(casadi.evalf({}))",
+    "uncertainties": "{}.nominal_value",
+    "blosc2": "{}[:]",
 }
 
 
@@ -60,6 +74,14 @@ def framework(kind: type) -> str | None:
         if found is not None:
             return found
     return "torch" if hasattr(kind, "__torch_function__") else None
+
+
+def derives(kind: type, library: str, name: str) -> bool:
+    """Whether a type derives from a library's class `name`. This does not import the library."""
+    return any(
+        base.__name__ == name and base.__module__.partition(".")[0] == library
+        for base in kind.__mro__
+    )
 
 
 def type_name(value: Any) -> str:
@@ -128,6 +150,8 @@ def not_real(name: str, value: Any, dtype: Any) -> TypeError:
     elif _is_sparse(value):
         given = f"{type_name(value)}, a sparse array,"
         remedy = "its zeros count, so pass its toarray()"
+    elif (library := type_name(value).partition(".")[0]) in _TO_NUMPY:
+        remedy = f"pass {_TO_NUMPY[library].format(name)}"
     elif typed or isinstance(value, (list, tuple)):
         remedy = "convert it to float64 if that is what is meant"
     else:
@@ -146,9 +170,16 @@ def pure_number_of(type_: Any) -> str | None:
     """Return the code that reads the number in a pint, astropy or unyt quantity, else None."""
     if hasattr(type_, "magnitude") and hasattr(type_, "units"):
         return 'to("dimensionless").magnitude'
+    if hasattr(type_, "quantity") and hasattr(type_, "unit"):  # a column of a table of astropy
+        return 'quantity.to_value("")'
     if hasattr(type_, "to_value") and (hasattr(type_, "unit") or hasattr(type_, "in_units")):
         return 'to_value("")' if hasattr(type_, "unit") else 'to_value("dimensionless")'
     return None
+
+
+def is_pure(value: Any) -> bool:
+    """Return whether a column of astropy, whose type allows units, has none."""
+    return getattr(value, "unit", value) is None
 
 
 def has_unit(name: str, value: Any) -> TypeError:
@@ -201,10 +232,11 @@ def not_computed(arguments: dict[str, Any]) -> TypeError:
 
 def unsupported(name: str, value: Any) -> TypeError:
     """Make the error for a tensor of a framework that a function does not support."""
+    library = framework(type(value))
+    to_numpy = _TO_NUMPY.get(str(library), "numpy.asarray({})").format(name)
     return TypeError(
         f"{name} is of type {type_name(value)}, and this function does not support "
-        f"{framework(type(value))}: convert it to a NumPy array, for the value without its "
-        "derivative"
+        f"{library}: pass {to_numpy}, for the value without its derivative"
     )
 
 
@@ -232,6 +264,14 @@ def check_prior(posterior: Any, prior: Any) -> None:
             f"a posterior of batch shape {batches[0]} and an ImproperLogUniform of batch shape "
             f"{batches[1]} do not broadcast: pass ImproperLogUniform(), one prior for all weights"
         )
+
+
+def holds_quantity(name: str, given: Any, quantity: Any) -> TypeError:
+    """Make the error for a list or an object that holds a quantity with a unit."""
+    return TypeError(
+        f"{name} is a {type(given).__name__} that holds a {type_name(quantity)}, which has a unit: "
+        f"replace each such element x by x.{pure_number_of(type(quantity))}"
+    )
 
 
 def holds_tensor(name: str, given: Any, tensor: Any) -> TypeError:

@@ -103,6 +103,63 @@ def test_sparse(function, name, form):
         function(getattr(sparse, form)(np.eye(2)))
 
 
+class Column(np.ndarray):
+    """Like astropy's: an array of a table, whose ufuncs keep the unit, and which may have none."""
+
+    unit = None
+
+    @property
+    def quantity(self):
+        return np.asarray(self).view(Astropy)
+
+
+@FUNCTIONS
+def test_columns_of_astropy(function, name):
+    column = np.array([0.25, 0.5]).view(Column)
+    assert np.shape(function(column))[-1] == 2
+    column.unit = "m"
+    with pytest.raises(TypeError, match=rf'unit, was given: pass {name}.quantity.to_value\(""\)$'):
+        function(column)
+
+
+@FUNCTIONS
+def test_quantities_in_lists(function, name):
+    for given in ([Pint(0.25)], (0.5, Pint(0.25)), [[Pint(0.25)]]):
+        words = f"{name} is a {type(given).__name__} that holds a tests.Pint, which has a unit: "
+        remedy = 'replace each such element x by x.to("dimensionless").magnitude'
+        with pytest.raises(TypeError, match=f"^{re.escape(words + remedy)}$"):
+            function(given)
+
+
+def of(library, **attributes):
+    """An object that NumPy reads as an array of objects, of a class of this library."""
+    return type("Made", (), {"__module__": library, **attributes})()
+
+
+@FUNCTIONS
+@pytest.mark.parametrize(
+    ("library", "remedy"),
+    [
+        ("tinygrad.tensor", "{}.float().numpy(), for the value without its derivative"),
+        ("pytensor.tensor", "{}.eval(), for the value without its derivative"),
+        ("casadi.casadi", "numpy.array(casadi.evalf({})), for the value without its derivative"),
+        ("paddle", '{}.astype("float32").numpy(), for the value without its derivative'),
+        ("uncertainties.core", "{}.nominal_value"),
+    ],
+)
+def test_objects_of_other_libraries(function, name, library, remedy):
+    with pytest.raises(TypeError, match=f"{re.escape(': pass ' + remedy.format(name))}$"):
+        function(of(library))
+
+
+def test_booleans_of_awkward():
+    """Its arrays have no dtype, and NumPy's ufuncs would take booleans as float16."""
+    made = of("awkward", __array_ufunc__=lambda *_, **__: 1.0, type="3 * var * bool")
+    made = type("Array", (type(made),), {"__module__": "awkward"})()
+    with pytest.raises(TypeError, match=r"^log_alpha must hold real numbers"):
+        lk.neg_kl(made)
+
+
 def test_columns_named_units_are_not_quantities(pd):
     series = pd.Series([0.25], name="units")
     assert lk.neg_kl(series).iloc[0] == lk.neg_kl(0.25)

@@ -16,6 +16,9 @@ promoted as in `numpy.exp`. Complex numbers, long doubles and objects raise `Typ
 raises a floating-point warning. `logunif_kl.accuracy` lists the worst errors found, in units in
 the last place."""
 
+_CONVERTED = """Arrays and tensors of other libraries become NumPy arrays, and their
+derivative is lost without an error. For tensors call `logunif_kl.neg_kl`."""
+
 _TEXTS = {
     "kl_gap": f"""
 The gap of the log-uniform prior, F(u) = KL(q || p) - min KL.
@@ -46,6 +49,8 @@ logunif_kl.neg_kl : -F(u) plus a constant, as a function of log alpha.
 Notes
 -----
 {_DTYPES}
+
+{_CONVERTED}
 
 References
 ----------
@@ -87,6 +92,8 @@ Notes
 -----
 {_DTYPES}
 
+{_CONVERTED}
+
 References
 ----------
 .. [1] J. Hron, A. G. de G. Matthews, Z. Ghahramani, "Variational Gaussian Dropout is not
@@ -126,6 +133,8 @@ logunif_kl.neg_kl_hess : the second derivative of -KL in log alpha.
 Notes
 -----
 {_DTYPES}
+
+{_CONVERTED}
 
 References
 ----------

@@ -14,8 +14,10 @@ pass from the mean and the logarithm of the variance::
 The first three are ufuncs, and the fourth calls a ufunc. All four take ``out=``, ``where=``,
 ``dtype=`` and all other options of a ufunc. The first three also take arrays of xarray, pandas and
 dask. The fourth takes xarray objects that hold NumPy arrays. It takes dask arrays if no option is
-given. A ufunc converts arrays of other libraries to NumPy arrays. `logunif_kl.special.array_api`
-has the first three functions for any array-API namespace, and returns arrays of that namespace.
+given, and no tensors of frameworks. NumPy's ufuncs convert arrays and tensors of other libraries to
+NumPy arrays, whose derivative is lost without an error. For tensors call `logunif_kl.neg_kl` and
+its relatives. `logunif_kl.special.array_api` has the first three functions for any array-API
+namespace. It returns arrays of that namespace, and refuses tensors.
 
 u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise). If you have
 log alpha, `logunif_kl.neg_kl` is more accurate, because it never forms u.

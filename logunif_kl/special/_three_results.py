@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._arguments import NUMPY, PROTOCOL, kind_of, parse
+from .._arguments import NUMPY, PROTOCOL, TENSOR, WRAPPER, kind_of, parse
+from .._dispatch import without_tensors
 from .._numpy import ufuncs
 from .._numpy.docs import DOCS
 
@@ -16,7 +17,10 @@ from .._numpy.docs import DOCS
 def neg_kl_normal_and_grad(mu: Any, log_sigma2: Any, /, *out: Any, **options: Any) -> Any:
     """-KL(q || p) of q(w) = N(mu, sigma^2) and both its derivatives, in one pass."""
     arguments = {"mu": mu, "log_sigma2": log_sigma2}
-    others = [value for value in arguments.values() if kind_of(type(value)) == PROTOCOL]
+    kinds = [kind_of(type(value)) for value in (mu, log_sigma2)]
+    if TENSOR in kinds or WRAPPER in kinds:
+        mu, log_sigma2 = without_tensors(arguments).given.values()
+    others = [x for x, kind in zip((mu, log_sigma2), kinds, strict=True) if kind == PROTOCOL]
     try:
         if others and not out and not options and all(map(_of_dask, others)):
             return _lazily(mu, log_sigma2)

@@ -18,7 +18,7 @@ from ._groups import Scaled
 from ._layer import sample_weights
 from ._noise import check_key, normals, widened
 from ._posterior import Dropout, Normal, correlated
-from ._trees import is_posterior, posteriors
+from ._trees import is_posterior, mapped, posteriors
 
 Array = Any
 Where = Callable[[str, Any], bool]
@@ -143,12 +143,7 @@ def sample(tree: Any, key: Any) -> Any:
     posteriors(tree)
     numbers = count()
 
-    def drawn(node: Any) -> Any:
-        if not is_posterior(node):
-            return node
-        return _drawn(node, jax.random.fold_in(key, next(numbers)))
-
-    return jax.tree.map(drawn, tree, is_leaf=is_posterior)
+    return mapped(lambda node: _drawn(node, jax.random.fold_in(key, next(numbers))), tree)
 
 
 def to_deterministic(tree: Any, threshold: float | None = None) -> Any:
@@ -185,12 +180,10 @@ def to_deterministic(tree: Any, threshold: float | None = None) -> Any:
     limit = math.inf if threshold is None else check_threshold(threshold)
 
     def mean(node: Any) -> Any:
-        if not is_posterior(node):
-            return node
         noisy = node.log_alpha_of_weights() > limit
         return jnp.where(noisy, 0, node._mean())
 
-    return jax.tree.map(mean, tree, is_leaf=is_posterior)
+    return mapped(mean, tree)
 
 
 def zero_means(tree: Any, threshold: float = THRESHOLD) -> Any:
@@ -231,14 +224,12 @@ def zero_means(tree: Any, threshold: float = THRESHOLD) -> Any:
     threshold = check_threshold(threshold)
 
     def zeroed(node: Any) -> Any:
-        if not is_posterior(node):
-            return node
         noisy = node.log_alpha_of_weights() >= threshold
         name = "theta" if isinstance(node, Dropout) else "mu"
         means = jax.tree.map(lambda leaf: jnp.where(noisy, 0, leaf), getattr(node, name))
         return replace(node, **{name: means})
 
-    return jax.tree.map(zeroed, tree, is_leaf=is_posterior)
+    return mapped(zeroed, tree)
 
 
 def _matrix(path: str, leaf: Any) -> bool:

@@ -26,7 +26,7 @@ from ..._layers import (
 from ...methods._progress import progress_bar
 from ._groups import Groups, Scaled
 from ._posterior import Dropout
-from ._trees import is_posterior, posteriors
+from ._trees import mapped, posteriors
 
 Array = Any
 
@@ -149,11 +149,9 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
             )
 
     def both(node: Any, other: Any) -> Any:
-        if not is_posterior(node):
-            return node
         return _pruned(node, _kept(node, threshold) & (other._mean() != 0))
 
-    return jax.tree.map(both, tree, like, is_leaf=is_posterior)
+    return mapped(both, tree, like)
 
 
 def threshold_curve(

@@ -3,12 +3,15 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from ..._errors import type_name
+from ..._errors import derives, type_name
 from ..._layers import SILENT, one_of
 from ._groups import Groups, Scaled
 from ._noise import widened
@@ -31,7 +34,9 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     tree : pytree
         Parameters, one posterior, or a model that is a pytree, such as an Equinox module. In a
         Flax NNX module, store a posterior as ``nnx.data(jax.tree.map(nnx.Param, posterior))``,
-        because Flax does not train bare arrays. A node that occurs twice counts twice.
+        because Flax does not train bare arrays. Posteriors that share all their NNX variables
+        count once, as in ``nnx.state``. Posteriors of bare arrays count at every place where
+        they occur, because `jax.jit` does not tell which of its arguments were the same array.
     of : {"weights", "scales"}, optional
         Which KL to return. The default is the KL of the weights for independent noise, and that of
         the scales s_i for correlated noise (Kingma et al. 2015, section 3.3).
@@ -138,12 +143,13 @@ def _each(tree: Any, of: str | None, penalty: Any) -> list[tuple[str, Array]]:
 
 def posteriors(tree: Any) -> list[tuple[str, Any]]:
     """Return each posterior with its dotted path. Raise ValueError if the tree has no posterior."""
-    found = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_posterior)[0]
-    named = [
-        (jax.tree_util.keystr(path, simple=True, separator="."), node)
-        for path, node in found
-        if is_posterior(node)
-    ]
+    seen = set()
+    named = []
+    for path, node in _flat(tree):
+        identity = _identity(node)
+        if identity is None or identity not in seen:
+            seen.add(identity)
+            named.append((jax.tree_util.keystr(path, simple=True, separator="."), node))
     if not named:
         raise ValueError(
             f"tree is of type {type_name(tree)} and holds no posterior: make weights Normal or "
@@ -152,8 +158,71 @@ def posteriors(tree: Any) -> list[tuple[str, Any]]:
     return named
 
 
+def mapped(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """Replace each posterior by ``function(posterior, *others)``, and copy all other leaves.
+
+    Variables of Flax NNX that are shared in the tree are shared in the result.
+    """
+    done: dict[Hashable, Any] = {}
+
+    def replaced(node: Any, *rest: Any) -> Any:
+        if is_posterior(node):
+            identity = _identity(node)
+        elif _is_variable(type(node)):
+            identity = id(node)
+        else:
+            return node
+        if identity in done:
+            return done[identity]
+        if is_posterior(node):
+            found = function(node, *rest)
+        else:
+            found = jax.tree.map(replaced, node, *rest, is_leaf=is_posterior)
+        if identity is not None:
+            done[identity] = found
+        return found
+
+    return jax.tree.map(replaced, tree, *others, is_leaf=_is_leaf)
+
+
 def is_posterior(node: Any) -> bool:
     return isinstance(node, Posterior)
+
+
+def _flat(tree: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield the path and the node of each posterior, those in one variable of Flax NNX once."""
+    seen = set()
+    for path, node in jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_leaf)[0]:
+        if is_posterior(node):
+            yield path, node
+        elif _is_variable(type(node)) and id(node) not in seen:
+            seen.add(id(node))
+            inside = jax.tree_util.tree_flatten_with_path(node, is_leaf=is_posterior)[0]
+            yield from ((path + rest, each) for rest, each in inside if is_posterior(each))
+
+
+def _is_leaf(node: Any) -> bool:
+    return is_posterior(node) or _is_variable(type(node))
+
+
+@cache
+def _is_variable(kind: type) -> bool:
+    """Return whether a type is of variables of Flax NNX, which several modules can share."""
+    return derives(kind, "flax", "Variable")
+
+
+def _identity(node: Posterior) -> Hashable:
+    """Return what two posteriors with the same variables have in common, or None for arrays."""
+    found: list[Hashable] = [type(node)]
+    for each in fields(node):  # type: ignore[arg-type]
+        value = getattr(node, each.name)
+        if each.metadata.get("static"):
+            found.append(value)
+        elif _is_variable(type(value)):
+            found.append(id(value))
+        else:
+            return None
+    return tuple(found)
 
 
 def _neg_kl(node: Any, of: str | None, penalty: Any) -> Array:

@@ -89,3 +89,78 @@ def test_posteriors_are_written_and_read():
         assert leaf.dtype == expected.dtype
         assert (leaf == expected).all()
     assert nn.kl(read["params"]) == nn.kl(made)
+
+
+class Tied(nnx.Module):
+    """Two layers that share a posterior and a bias, and one of their own."""
+
+    def __init__(self, kind):
+        weight = nnx.data(jax.tree.map(nnx.Param, kind.from_mean(jnp.ones((3, 3)), 0.5)))
+        bias = nnx.Param(jnp.zeros(3))
+        self.one, self.other = Layer(weight, bias), Layer(weight, bias)
+
+
+class Layer(nnx.Module):
+    def __init__(self, weight, bias):
+        self.weight, self.bias = weight, bias
+
+
+def in_one_variable(kind):
+    """A module whose variables hold whole posteriors."""
+    made = Tied(kind)
+    made.one.weight = made.other.weight = nnx.Param(kind.from_mean(jnp.ones((3, 3)), 0.5))
+    return made
+
+
+class TestSharedPosteriors:
+    KINDS = nn.Normal, nn.Dropout, nn.Groups, nn.Scaled
+
+    @pytest.mark.parametrize("made", [Tied, in_one_variable])
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_counts_once(self, kind, made):
+        module, alone = made(kind), kind.from_mean(jnp.ones((3, 3)), 0.5)
+        assert len(nn.named_kl(module)) == len(nn.log_alpha(module)) == 1
+        assert nn.kl(module) == nnx.jit(nn.kl)(module) == nn.kl(alone)
+        assert nn.sparsity(module).weights == 9
+        assert nn.density_threshold(module, 1.0) == nn.density_threshold(alone, 1.0)
+        prior = nn.ScaleMixturePrior(0.5, 1.0, 0.1, samples=2, key=jax.random.key(0))
+        if kind is nn.Normal:
+            assert nn.kl(module, penalty=prior) == nn.kl([alone], penalty=prior)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_the_gradient_is_that_of_one(self, kind):
+        alone = kind.from_mean(jnp.ones((3, 3)), 0.5)
+        found = nnx.grad(lambda module: nn.kl(module))(Tied(kind))["one"]["weight"]
+        wanted = vars(jax.grad(nn.kl)(alone))
+        for name, got in found.items():
+            np.testing.assert_array_equal(got.get_value(), wanted[name])
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            nn.to_deterministic,
+            nn.prune,
+            nn.zero_means,
+            lambda tree: nn.sample(tree, jax.random.key(0)),
+        ],
+    )
+    @pytest.mark.parametrize("made", [Tied, in_one_variable])
+    def test_stays_shared(self, made, function):
+        module = made(nn.Normal)
+        found = function(module)
+        one, other = found.one, found.other
+        assert jax.tree.leaves(one.weight)[0] is jax.tree.leaves(other.weight)[0]
+        assert one.bias is other.bias
+        assert one.bias is not module.one.bias
+
+    def test_other_static_fields_are_other_posteriors(self):
+        module = Tied(nn.Dropout)
+        weight = module.one.weight
+        module.other.weight = nnx.data(
+            nn.Dropout(weight.theta, weight.log_alpha, max_log_alpha=0.0)
+        )
+        assert len(nn.named_kl(module)) == 2
+
+    def test_arrays_count_at_every_place(self):
+        weight = nn.Normal.from_mean(jnp.ones(2))
+        assert nn.kl([weight, weight]) == jax.jit(nn.kl)([weight, weight]) == 2 * nn.kl(weight)
