@@ -28,7 +28,7 @@ not flush subnormal numbers. On other platforms, in exported programs, and for a
 divides among devices, XLA compiles plain operations instead. Results on one device and on several
 can therefore differ by 3 units in the last place. `logunif_kl.show_config` shows whether the
 kernels can be called. `jax.experimental.serialize_executable` can store a program that calls them.
-A new process must register the kernels before it loads that program: compile any call of them.
+A new process must import `logunif_kl.jax` before it loads that program.
 """
 
 try:

@@ -8,8 +8,11 @@ arrays, where fusing the operations with their neighbours costs less than a call
 The primitives multiply their results by a sign, because XLA cannot fuse a negation into a custom
 call. A separate negation would make the gradient of the KL of 1e6 weights 10 % slower.
 
-The kernels are registered with XLA when a program first calls one. XLA may refuse kernels that were
-built for another interface. Registering such kernels at the import would make JAX unusable.
+The import registers the kernels with XLA, so that a new process can load a compiled program. XLA
+may refuse kernels that were built for another interface. Before JAX has made its client for the
+CPU, `jax.ffi` only puts kernels on a list, and an error would later make JAX unusable. So the
+kernels are registered at the import only if they reach XLA at once, and otherwise when a program
+first calls one.
 """
 
 from __future__ import annotations
@@ -213,3 +216,7 @@ def _suits(context: Any) -> bool:
         and _internals.unpartitioned(context)
         and _register()
     )
+
+
+if why_not() is None and _internals.registers_at_once():
+    _register()

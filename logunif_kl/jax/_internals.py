@@ -155,6 +155,18 @@ def unpartitioned(context: Any) -> bool:
     return isinstance(axes, SPMDAxisContext) and set(axes.manual_axes) == set(axes.mesh.axis_names)
 
 
+def registers_at_once() -> bool:
+    """Let `register` reach XLA before JAX makes its client for the CPU. False if JAX cannot."""
+    try:
+        import jaxlib.xla_client as xla_client
+
+        # JAX does the same when it makes the client. A second call does nothing.
+        xla_client.register_custom_call_handler("cpu", xla_client._xla.register_custom_call_target)
+    except (ImportError, AttributeError, TypeError):
+        return False
+    return True
+
+
 def register(name: str, handler: Any) -> None:
     """Register a handler with XLA for programs on the CPU."""
     register_ffi_target(name, handler, platform="cpu", api_version=1)

@@ -389,12 +389,9 @@ lk.show_config()
 assert "logunif_kl.jax" not in sys.modules
 import logunif_kl.jax
 from logunif_kl.jax import _custom_call
-assert "logunif_kl.jax._ffi" not in sys.modules
 assert _custom_call._primitives.cache_info().currsize == 0
-jax.eval_shape(lk.kl_normal, *[jax.ShapeDtypeStruct((999,), "float32")] * 2)
-assert not _custom_call._registered
-x = jnp.ones(999)
-lk.kl_normal(x, x)
+from jax._src import xla_bridge
+assert not xla_bridge._backends
 print(_custom_call._registered)
 """
 CACHED = """
@@ -411,10 +408,48 @@ print(float(got.sum()), found.count("/jax/compilation_cache/cache_hits"))
 """
 
 
+REFUSED = """
+from jaxlib import xla_client
+def refuse(name, *given):
+    if name.startswith("logunif_kl"):
+        raise RuntimeError("too new")
+    xla_client._xla.register_custom_call_target(name, *given)
+xla_client.register_custom_call_handler("cpu", refuse)
+import logunif_kl.jax
+import jax.numpy as jnp
+from logunif_kl.jax import _custom_call
+print(jnp.ones(3).sum(), _custom_call.why_not())
+"""
+STORED = """
+import pickle, jax, jax.numpy as jnp, logunif_kl as lk
+from jax.experimental.serialize_executable import serialize
+x = jnp.linspace(-3.0, 3.0, 999)
+compiled = jax.jit(lambda a: lk.kl_normal(a, a)).lower(x).compile()
+pickle.dump((serialize(compiled), compiled(x).tolist()), open({file!r}, "wb"))
+"""
+LOADED = """
+import pickle, jax.numpy as jnp, logunif_kl.jax
+from jax.experimental.serialize_executable import deserialize_and_load
+program, wanted = pickle.load(open({file!r}, "rb"))
+print(deserialize_and_load(*program)(jnp.linspace(-3.0, 3.0, 999)).tolist() == wanted)
+"""
+
+
 class TestProcesses:
     @needs_c
-    def test_nothing_is_registered_before_it_is_called(self):
+    def test_the_import_registers_the_kernels_and_makes_no_client(self):
         assert run(UNTOUCHED)[-1] == "True"
+
+    @needs_c
+    def test_jax_stays_usable_if_xla_refuses_the_kernels(self):
+        said = " ".join(run(REFUSED))
+        assert said == "3.0 XLA refused the kernels: too new"
+
+    @needs_c
+    def test_a_stored_executable(self, tmp_path):
+        for code in (STORED, LOADED):
+            said = run(code.format(file=str(tmp_path / "program")))
+        assert said == ["True"]
 
     def test_by_request(self):
         code = (
