@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ..._display import in_short
@@ -324,7 +325,7 @@ def avg_pool(
     lengths, strides, pads = _windows(x, window_dimensions, window_strides, padding)
 
     def summed(array: Array) -> Array:
-        zero = jnp.zeros((), array.dtype)
+        zero = np.zeros((), array.dtype)  # jit would trace JAX's, and the sum has no gradient then
         return lax.reduce_window(array, zero, lax.add, lengths, strides, pads)
 
     n = summed(jnp.ones(x.shape)) if not count_include_pad else math.prod(lengths)

@@ -222,6 +222,14 @@ class TestTransforms:
 
             check_grads(bound, (weights, variance[:2]), 1, modes=("fwd", "rev"), rtol=1e-4)
 
+    @pytest.mark.parametrize("pool", [nn.max_pool, nn.avg_pool])
+    def test_gradients_under_jit(self, pool):
+        def total(x):
+            return (pool(x, (2, 2)) ** 2).sum() + pool(nn.Moments(x, x * x), (2, 2)).variance.sum()
+
+        x = jnp.arange(16.0).reshape(4, 4)
+        np.testing.assert_allclose(jax.jit(jax.grad(total))(x), jax.grad(total)(x), rtol=1e-6)
+
     def test_vmap(self):
         weights, biases, x, variance = parameters("float32")
         given = nn.Moments(x, variance)
