@@ -14,7 +14,8 @@ from ._arguments import check_parameters, no_shape, shown_name
 from ._conversion import VARIATIONAL
 from ._layer import VariationalLayer
 from ._options import DEFAULTS, VariationalOptions, without_embeddings
-from ._sampled import SampledModule, has_sampled_form, lazily_sampled, matrices
+from ._posterior import shapes
+from ._sampled import SUFFIX, SampledModule, has_sampled_form, lazily_sampled, matrices
 
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
@@ -146,6 +147,9 @@ def _add_parameters(model: torch.nn.Module, parameters: Any, found: Chosen) -> N
 
 def _check_layer(name: str, module: Any, options: VariationalOptions) -> None:
     check_parameters(name, module, ("weight",))
+    posterior = options.get("posterior", DEFAULTS["posterior"])
+    own = shapes(posterior, "weight", module.weight.shape, {})
+    _check_names(name, module, [*DEFAULTS, "log_sigma2", *own])
     _check_dtype(name, "weight", module.weight)
     if isinstance(module, torch.nn.Embedding):
         unsuited = without_embeddings(options)
@@ -159,10 +163,20 @@ def _check_layer(name: str, module: Any, options: VariationalOptions) -> None:
 
 def _check_weights(name: str, module: torch.nn.Module, names: list[str]) -> None:
     check_parameters(name, module, names)
+    _check_names(name, module, [each + SUFFIX for each in names])
     for each in names:
         _check_dtype(name, each, module._parameters[each])
     if isinstance(module, torch.nn.EmbeddingBag):
         _check_table(name, module)
+
+
+def _check_names(name: str, module: torch.nn.Module, needed: Sequence[str]) -> None:
+    for each in needed:
+        if hasattr(module, each):
+            raise ValueError(
+                f"{shown_name(name)} has an attribute {each!r}, a name that the converted module "
+                "uses itself: rename the attribute, or leave the module out with modules="
+            )
 
 
 def _check_dtype(name: str, parameter: str, given: Any) -> None:

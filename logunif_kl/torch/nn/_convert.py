@@ -27,6 +27,7 @@ from ._options import DEFAULTS, VariationalOptions, checked, list_options
 from ._sampled import (
     SUFFIX,
     SampledModule,
+    apart,
     gaussians,
     has_sampled_form,
     make_plain,
@@ -67,7 +68,11 @@ def to_variational(
     that are exactly 0 (after pruning, for example) get noise again. Layers with parametrizations,
     subclasses of layers and user-defined modules are converted only if `modules` or `parameters`
     choose them. Unless `modules` is given, a warning names the unconverted modules that have weight
-    matrices.
+    matrices. Initialise weights before the conversion: a loop over ``named_parameters()`` that
+    looks for "weight" in names, or for two dimensions, also changes ``weight_log_sigma2``.
+
+    If parts of a network were converted apart, each part draws its sampled weights in its own
+    calls. Convert the network once more, to draw them once in each call of the network.
 
     Parameters
     ----------
@@ -104,7 +109,8 @@ def to_variational(
         If there is no layer to convert, all layers are variational already, an Embedding has
         `max_norm` or `sparse` or would have scales or groups (exclude it with `modules`), a chosen
         module cannot have the given `posterior` or `sharing`, an option is invalid, layers that
-        share a weight would have different alphas, or the model has no parameter of a given name.
+        share a weight would have different alphas, the model has no parameter of a given name, or a
+        module has an attribute with the name of an option or of a new parameter.
 
     See Also
     --------
@@ -140,7 +146,7 @@ def to_variational(
     check_module(model)
     values = checked(options)
     chosen = choose(model, modules, parameters, options)
-    if not chosen.layers and not chosen.sampled:
+    if not chosen.layers and not chosen.sampled and not apart(model):
         _refuse_nothing(model, modules, options)
     result = model if inplace else copied(model)
     shared: dict[int, Any] = {}
@@ -284,8 +290,9 @@ def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, 
                 module.weight.masked_fill_(pruned, 0.0)
         for name in module._shapes(module.weight.shape):
             del module._parameters[name]
+    own = DEFAULTS if isinstance(module, VariationalLayer) else ("p", "generator")
     module.__class__ = PLAIN[type(module)]
-    for name in (*DEFAULTS, "_lk_sampling", "_lk_kept", "p"):
+    for name in (*own, "_lk_sampling", "_lk_kept"):
         module.__dict__.pop(name, None)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 
 import torch
@@ -11,19 +12,20 @@ import torch
 Tensor = torch.Tensor
 
 
-class Draws:
+class Draws(threading.local):
     """The samples that modules hold until the outermost call ends.
 
     All sampled modules of a network share one object. Its methods are hooks of these modules, and
-    of the modules that contain them.
+    of the modules that contain them. A call belongs to its thread, so each thread has attributes of
+    its own.
     """
 
     def __init__(self) -> None:
         self.owner: torch.nn.Module | None = None
         """The outermost module that is being called."""
         self.depth = 0
-        self.samples: dict[int, tuple[Tensor, Tensor]] = {}
-        """The noise and the sample of each parameter, by its `id`."""
+        self.samples: dict[int, tuple[Any, Tensor, Tensor]] = {}
+        """By the `id` of a parameter: the parameter, its noise and its sample."""
 
     def __reduce__(self) -> Any:
         """Copy without the samples, which do not hold for a copy."""
@@ -48,10 +50,14 @@ class Draws:
         if not self.depth:
             self.owner, self.samples = None, {}
 
+    def is_hooked(self, module: torch.nn.Module) -> bool:
+        return any(getattr(h, "__self__", None) is self for h in module._forward_hooks.values())
+
     def hook(self, module: torch.nn.Module) -> None:
         """Count the calls of a module."""
-        if any(getattr(h, "__self__", None) is self for h in module._forward_hooks.values()):
+        if self.is_hooked(module):
             return
+        unhook(module)
         module.register_forward_pre_hook(self.enter)
         # Also after an error, so that the next call draws again.
         module.register_forward_hook(self.leave, always_call=True)

@@ -17,7 +17,7 @@ from ._layer import VariationalLayer
 from ._models import layers
 from ._noise import KeptNoise, StochasticModule
 from ._sampled import SampledModule
-from ._sampling import sampling
+from ._sampling import assigned, sampling
 
 Tensor = torch.Tensor
 
@@ -29,8 +29,10 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
     The model computes with the same weights in all calls, for all examples and time steps, in
     training and in evaluation mode. This samples a function: for Thompson sampling, rollouts, and
     recurrent networks. What is kept is the noise, so the weights follow the parameters if an
-    optimizer changes them. Contexts may be nested; the innermost one holds. As for `sampling`, the
-    context holds in all threads, and other modules stay in their mode.
+    optimizer changes them. Of contexts that are open at the same time, the one that began last
+    holds, and each may end in any order. As for `sampling`, a context holds in all threads, and
+    other modules stay in their mode. For a sample of its own in each thread or asynchronous task,
+    use `to_sample`.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
     check_generator(generator)
     layers(model)
     keys: dict[tuple[StochasticModule, str], int] = {}
-    found = []
+    found: list[StochasticModule] = []
     for name, module in model.named_modules():
         check_shape(name, module)
         if isinstance(module, (GaussianDropoutA, GaussianDropoutLinear)):
@@ -75,22 +77,16 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
                 "weights and cannot be kept: use VariationalLinear with noise='correlated'"
             )
         if isinstance(module, StochasticModule):
-            found.append((module, module._lk_kept))
+            found.append(module)
             for each in _names(module):
                 own = module._parameters.get(f"{each}_orig", module._parameters.get(each))
                 keys[module, each] = id(own)
     kept = KeptNoise(keys, generator)
-    with sampling(model):
-        for module, _ in found:
-            module._lk_kept = kept
-        try:
-            # Draw all noise here, so that it does not depend on the order of the calls.
-            with torch.no_grad():
-                _weights(model)
-            yield
-        finally:
-            for module, before in found:
-                module._lk_kept = before
+    with sampling(model), assigned("_lk_kept", [(module, kept) for module in found]):
+        # Draw all noise here, so that it does not depend on the order of the calls.
+        with torch.no_grad():
+            _weights(model)
+        yield
 
 
 @torch.no_grad()

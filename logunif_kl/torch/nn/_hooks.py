@@ -3,6 +3,8 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -10,6 +12,8 @@ from torch.nn.utils import prune
 from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
+
+from ._arguments import check_parameters
 
 _COMPUTE = (BasePruningMethod, WeightNorm)
 """Hooks that are safe to call. `spectral_norm` is excluded: each call changes its state."""
@@ -27,6 +31,27 @@ def refresh(module: Any) -> None:
                 hook(module, None)
 
 
+@contextmanager
+def means_assigned(module: Any, names: Iterable[str]) -> Iterator[None]:
+    """Let the attributes of weights be the parameters of their means, to initialise them.
+
+    Otherwise an attribute may be a sample, or the product of the means and a mask.
+    """
+    given, before = module.__dict__, {}
+    check_parameters("", module, [each for each in names if not masked(module, each)])
+    for name in names:
+        before[name] = given.get(name)
+        given[name] = own_parameter(module, name)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            del given[name]
+            if value is not None:
+                given[name] = value
+        refresh(module)
+
+
 def computed_names(module: Any) -> list[str]:
     """Name the weights that hooks compute from other parameters."""
     found = []
@@ -41,6 +66,12 @@ def computed_names(module: Any) -> list[str]:
 def masked(module: Any, name: str) -> bool:
     """Whether a parameter has a mask of `torch.nn.utils.prune`."""
     return f"{name}_mask" in module._buffers and f"{name}_orig" in module._parameters
+
+
+def own_parameter(module: Any, name: str) -> Any:
+    """Return a parameter of a module, which may have a mask, or None."""
+    found = module._parameters.get(name)
+    return module._parameters.get(f"{name}_orig") if found is None else found
 
 
 def copies(model: torch.nn.Module) -> dict[int, Any]:

@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 
 from ..._errors import shown
 from . import _moments_rules, _penalty, _posterior, _terms
-from ._hooks import refresh
+from ._hooks import means_assigned, own_parameter, refresh
 from ._local import clamped, exponential, finite, sample_output
 from ._moments import Moments, check_input
 from ._noise import StochasticModule
@@ -84,8 +84,7 @@ class VariationalLayer(StochasticModule):
         # __setattr__ would refuse to change the fixed options.
         self.__dict__.update(checked(options))
         # The __init__ of a lazy layer has already made a parameter for the default options.
-        for name in _posterior.PARAMETERS:
-            self._parameters.pop(name, None)
+        self._parameters.pop("log_sigma2", None)
         self._make_log_variance()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -146,13 +145,15 @@ class VariationalLayer(StochasticModule):
     def _reset_log_variance(self) -> None:
         with torch.no_grad():
             for name in self._shapes(self._lk_stored.shape):
-                self._parameters[name].fill_(1.0 if name == "scale" else self.initial)  # type: ignore[union-attr]
+                own = own_parameter(self, name)
+                own.fill_(1.0 if name == "scale" else self.initial)
 
     def reset_parameters(self) -> None:
         """Set the means and the bias as torch does, and log sigma^2 or log alpha to `initial`."""
-        super().reset_parameters()  # type: ignore[misc]
+        with means_assigned(self, ["weight"]):
+            super().reset_parameters()  # type: ignore[misc]
         # torch's __init__ calls this before the second parameter exists.
-        if self._log_variance_name in self._parameters:
+        if own_parameter(self, self._log_variance_name) is not None:
             self._reset_log_variance()
 
     def forward(self, input: Any) -> Any:

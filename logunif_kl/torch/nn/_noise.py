@@ -86,7 +86,8 @@ class KeptNoise:
             # A tensor that is made in inference mode cannot be used in training later.
             normal = nullcontext() if torch.compiler.is_compiling() else torch.inference_mode(False)
             with normal:
-                self._found[key] = normals(shape, like, self._generator or module._lk_generator)
+                drawn = normals(shape, like, self._generator or module._lk_generator)
+            self._found.setdefault(key, drawn)  # Another thread may have drawn it meanwhile.
         return self._found[key].to(like.dtype)
 
 

@@ -32,10 +32,6 @@ def shared_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> 
     return tuple(length if i == kept else 1 for i, length in enumerate(weight))
 
 
-# The parameters of all posteriors, other than the means of the weights.
-PARAMETERS = ("log_sigma2", "log_alpha", "scale", "scale_log_sigma2")
-
-
 def shapes(
     posterior: str, sharing: str, weight: Sequence[int], units: dict[str, int]
 ) -> dict[str, tuple[int, ...]]:

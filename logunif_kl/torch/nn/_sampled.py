@@ -17,7 +17,7 @@ from torch.nn import Parameter
 from ..._layers import SILENT
 from . import _terms
 from ._draws import Draws
-from ._hooks import computed_names, masked
+from ._hooks import computed_names, masked, means_assigned, own_parameter
 from ._local import clamped, finite
 from ._noise import StochasticModule
 from ._undrawn import reader, undrawn, unwrapped
@@ -90,15 +90,6 @@ class SampledModule(StochasticModule):
         if not self._lk_is_computed(name):
             super().__delattr__(name)
 
-    def reset_parameters(self) -> None:
-        """Set the weights as torch does, and log sigma^2 to its initial value."""
-        super().reset_parameters()  # type: ignore[misc]
-        with torch.no_grad():
-            for name in self._lk_gaussian:
-                variances: Any = self._parameters.get(name + SUFFIX)
-                if variances is not None:
-                    variances.fill_(self._lk_options["initial"])
-
     def _lk_is_computed(self, name: str) -> bool:
         given = self.__dict__
         if name.removesuffix(SUFFIX) not in given.get("_lk_gaussian", ()):
@@ -112,16 +103,18 @@ class SampledModule(StochasticModule):
             return mean
         if not self._lk_held.depth:
             return self._lk_outside(name, mean, depth)
-        own, samples = id(self._lk_parameter(name)), self._lk_held.samples
-        if own not in samples:
+        parameter, samples = self._lk_parameter(name), self._lk_held.samples
+        own = id(parameter)
+        # A parameter of `functional_call` may be freed, and another one may get its `id`.
+        if own not in samples or samples[own][0] is not parameter:
             noise = self._lk_normals(mean.shape, mean, name)
-            samples[own] = noise, self._lk_sample(name, noise)
-        noise, found = samples[own]
+            samples[own] = parameter, noise, self._lk_sample(name, noise)
+        _, noise, found = samples[own]
         if torch.is_grad_enabled() and not found.requires_grad and self._lk_is_trained(name):
             # The sample was drawn under `no_grad`: compute it again, with a graph.
             noise = noise.clone() if noise.is_inference() else noise
             found = self._lk_sample(name, noise)
-            samples[own] = noise, found
+            samples[own] = parameter, noise, found
         return found
 
     def _lk_outside(self, name: str, mean: Tensor, depth: int) -> Tensor:
@@ -193,10 +186,40 @@ class _Recurrent(SampledModule):
         """Do nothing: the samples have memory of their own."""
 
 
+class _List(SampledModule):
+    """A `torch.nn.ParameterList`, whose slices are lists of samples."""
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]  # type: ignore[arg-type]
+        return super().__getitem__(index)  # type: ignore[misc]
+
+
 @cache
 def _sampled_class(plain: Any) -> type[SampledModule]:
-    base = _Recurrent if issubclass(plain, torch.nn.RNNBase) else SampledModule
-    return type(f"Sampled{plain.__name__}", (base, plain), {"_lk_plain": plain})
+    base = SampledModule
+    for kind, own in ((torch.nn.RNNBase, _Recurrent), (torch.nn.ParameterList, _List)):
+        base = own if issubclass(plain, kind) else base
+    methods: dict[str, Any] = {"_lk_plain": plain}
+    # A module of the user may have no such method, and attention has one of another name.
+    if any(hasattr(plain, name) for name in _RESET):
+        methods["reset_parameters"] = _reset_parameters
+    return type(f"Sampled{plain.__name__}", (base, plain), methods)
+
+
+_RESET = ("reset_parameters", "_reset_parameters")
+
+
+def _reset_parameters(self: SampledModule) -> None:
+    """Set the weights as torch does, and log sigma^2 to its initial value."""
+    name = next(each for each in _RESET if hasattr(self._lk_plain, each))
+    with means_assigned(self, self._lk_gaussian):
+        getattr(self._lk_plain, name)(self)
+    with torch.no_grad():
+        for each in self._lk_gaussian:
+            variances = own_parameter(self, each + SUFFIX)
+            if variances is not None:
+                variances.fill_(self._lk_options["initial"])
 
 
 def _empty(plain: Any) -> SampledModule:
@@ -222,6 +245,8 @@ def sample_weights(
             if variances is not None:
                 shared.setdefault(id(each._lk_parameter(name)), {"log_sigma2": variances})
     held, found = before[0]._lk_held if before else Draws(), set(before)
+    for each in before:
+        each.__dict__["_lk_held"] = held  # They may have been converted apart.
     for path, names in chosen.items():
         module: Any = model.get_submodule(path)
         for name in names:
@@ -239,6 +264,12 @@ def sample_weights(
     for module in model.modules():
         if found.intersection(module.modules()):
             held.hook(module)
+
+
+def apart(model: torch.nn.Module) -> bool:
+    """Whether a model has sampled modules that were converted without the model as a whole."""
+    held = [module._lk_held for module in model.modules() if isinstance(module, SampledModule)]
+    return bool(held) and not held[0].is_hooked(model)
 
 
 def make_plain(module: SampledModule) -> None:

@@ -86,10 +86,44 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
 _lock = Lock()
 
 
+def _locked() -> Any:
+    return nullcontext() if torch.compiler.is_compiling() else _lock
+
+
 def _count(modules: list[StochasticModule], step: int) -> None:
-    with nullcontext() if torch.compiler.is_compiling() else _lock:
+    with _locked():
         for module in modules:
             module._lk_sampling += step
+
+
+_assigned: dict[tuple[int, str], list[tuple[Any, Any]]] = {}
+"""For each module and attribute: the user's value, and that of each open context."""
+
+
+@contextmanager
+def assigned(attribute: str, values: list[tuple[torch.nn.Module, Any]]) -> Iterator[None]:
+    """Assign an attribute of modules. Contexts may end in another order than they began.
+
+    The context that began last holds. Each one removes its own value when it ends.
+    """
+    own = object()
+    with _locked():
+        for module, value in values:
+            users = [(None, getattr(module, attribute))]
+            _assigned.setdefault((id(module), attribute), users).append((own, value))
+            setattr(module, attribute, value)
+    try:
+        yield
+    finally:
+        with _locked():
+            for module, _ in values:
+                key = id(module), attribute
+                left = [each for each in _assigned.pop(key) if each[0] is not own]
+                if len(left) > 1:
+                    _assigned[key] = left
+                # Within the context, `to_deterministic` may have made the module plain.
+                if hasattr(module, attribute):
+                    setattr(module, attribute, left[-1][1])
 
 
 _fast_path: list[bool] = []
@@ -166,14 +200,8 @@ def in_training(model: torch.nn.Module, chosen: list[torch.nn.Module]) -> Iterat
     The modes are set one by one, because a user-defined ``train`` method may skip modules.
     """
     training = {id(module) for module in chosen}
-    modes = [(module, module.training) for module in model.modules()]
-    try:
-        for module, _ in modes:
-            module.training = id(module) in training
+    with assigned("training", [(each, id(each) in training) for each in model.modules()]):
         yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 def _draws_in_training(module: torch.nn.Module, more: tuple[type, ...]) -> bool:

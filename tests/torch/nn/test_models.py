@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
+from logunif_kl.torch.nn import _sampling  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     LAYERS,
@@ -276,6 +277,27 @@ class TestSampling:
             assert mha.get_fastpath_enabled() is enabled
         finally:
             mha.set_fastpath_enabled(before)
+
+    @pytest.mark.parametrize(
+        "made",
+        [nn.sampled, lambda model: _sampling.in_training(model, [])],
+        ids=["sampled", "as in predict"],
+    )
+    @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+    def test_contexts_that_end_in_any_order_leave_nothing(self, made, order):
+        """As those of threads, of asynchronous tasks, or of generators do."""
+        layer, x = nn.VariationalLinear(3, 2, initial=0.0), torch.ones(3)
+        contexts = [made(layer) for _ in order]
+        for each in contexts:
+            each.__enter__()
+        last = layer(x)
+        for at, each in enumerate(order):
+            contexts[each].__exit__(None, None, None)
+            if 2 not in order[: at + 1]:  # the one that began last holds
+                assert torch.equal(layer(x), last)
+        assert layer.training
+        assert not torch.equal(layer(x), layer(x))
+        assert not _sampling._assigned
 
     def test_of_many_threads(self):
         layer = nn.VariationalLinear(1, 1, initial=0.0).eval()

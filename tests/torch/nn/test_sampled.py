@@ -2,7 +2,9 @@
 
 import math
 import pickle
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -327,6 +329,21 @@ class TestDraws:
         assert nn.kl(model).dtype == torch.float32
         assert model(*[torch.ones(1, 2).bfloat16()] * 2).dtype == torch.bfloat16
 
+    def test_in_threads_a_call_keeps_its_own_samples(self):
+        barrier, x = threading.Barrier(3), torch.ones(2, 3)
+
+        def run(cell, x):
+            first = cell(x)
+            barrier.wait(60.0)  # All threads are within their calls.
+            return torch.stack([first, cell(x)])
+
+        model = nn.to_variational(Calls(run, torch.nn.GRUCell(3, 3)), initial=-1.0)
+        with ThreadPoolExecutor(3) as pool:
+            found = [*pool.map(model, [x] * 3)]
+        for each in found:
+            assert torch.equal(each[0], each[1])
+        assert not torch.equal(found[0], found[1])
+
 
 class TestCare:
     """Calls, networks and attributes that are out of the ordinary."""
@@ -438,6 +455,63 @@ class TestCare:
             for name, parameter in model.named_parameters():
                 assert bool((parameter == -7.0).all()) is name.endswith("log_sigma2")
 
+    @pytest.mark.parametrize("context", [nn.sampling, nn.sampled])
+    def test_weights_that_are_reset_in_any_state(self, context):
+        """As for cross-validation, or after `to_empty`: all weights are drawn anew."""
+
+        class Own(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = torch.nn.Parameter(torch.zeros(2, 2))
+
+            def reset_parameters(self):
+                with torch.no_grad():
+                    self.w.normal_()
+
+        for make in (Own, lambda: torch.nn.Linear(2, 2), lambda: torch.nn.MultiheadAttention(2, 1)):
+            model = nn.to_variational(make(), parameters=lambda name, _: name == "w", initial=-7.0)
+            with torch.no_grad():
+                for p in model.parameters():
+                    p.fill_(3.0)
+            nn.prune(model, 100.0)
+            with context(model):
+                for module in model.modules():
+                    if hasattr(module, "reset_parameters"):
+                        module.reset_parameters()
+            for name, p in model.named_parameters():
+                assert (p != 3.0).all()
+                assert bool((p == -7.0).all()) is ("log_sigma2" in name)
+
+    def test_a_module_without_a_reset_has_none(self):
+        model = nn.to_variational(Twice(), parameters=["scale"])
+        assert not hasattr(model, "reset_parameters")
+
+    def test_slices_of_a_list(self):
+        def run(weights, x):
+            for weight in weights[:-1]:
+                x = x @ weight
+            return x @ weights[-1]
+
+        weights = torch.nn.ParameterList([torch.randn(2, 2) for _ in range(3)])
+        plain = Calls(run, weights)
+        model, x = nn.to_variational(plain, parameters=lambda *_: True), torch.randn(3, 2)
+        model(x).sum().backward()
+        assert all(p.grad is not None for p in model.parameters())
+        assert torch.equal(model.eval()(x), plain(x))
+
+    def test_parts_that_were_converted_apart(self, drawn):
+        """Converted once more, the whole draws each weight once in its calls."""
+        model = Loop()
+        model.cell = nn.to_variational(model.cell)
+        model.up = nn.to_variational(model.up)
+        model(torch.ones(5, 2, 3))
+        assert len(drawn) == 11
+        model = nn.to_variational(model)
+        model(torch.ones(5, 2, 3))
+        assert len(drawn) == 14
+        with pytest.raises(ValueError, match="are variational already"):
+            nn.to_variational(model)
+
     def test_a_module_of_two_names(self):
         for make in (lambda: torch.nn.GRUCell(2, 2), lambda: torch.nn.Linear(2, 2)):
             model = torch.nn.Module()
@@ -498,6 +572,21 @@ class TestTransforms:
         zeros = {n: torch.zeros_like(p) for n, p in model.named_parameters() if "log" not in n}
         silent = {n: torch.full_like(p, -1e4) for n, p in model.named_parameters() if "log" in n}
         assert (torch.func.functional_call(model, {**zeros, **silent}, (x,)) == 0.0).all()
+
+    def test_candidate_weights_within_one_call(self):
+        """Each may have the `id` of one that was freed."""
+
+        def run(bilinear, x):
+            found = []
+            for i in range(20):
+                weight = {"weight": torch.full((1, 1, 1), float(i))}
+                found.append(torch.func.functional_call(bilinear, weight, (x, x)))
+                del weight
+            return torch.cat(found).flatten()
+
+        plain = torch.nn.Bilinear(1, 1, 1, bias=False)
+        model = nn.to_variational(Calls(run, plain), initial=-60.0)
+        torch.testing.assert_close(model(torch.ones(1, 1)), torch.arange(20.0))
 
     def test_vmap(self):
         plain = torch.nn.ConvTranspose1d(2, 3, 2)
