@@ -36,7 +36,8 @@ def load_sparse(
     ----------
     model : torch.nn.Module
         A network as before `to_sparse` or `to_compact`, with any weights: variational or plain. The
-        model is not changed.
+        model is not changed. It may be on the meta device; the copy is then on the devices of
+        `state_dict`.
     state_dict : mapping of str to Tensor
         What ``to_sparse(...).state_dict()`` or ``to_compact(...).state_dict()`` returned.
     backend : {"torch", "scipy"}
@@ -52,7 +53,8 @@ def load_sparse(
     TypeError
         If `model` is not a module, or `state_dict` is not a mapping.
     ValueError
-        If `backend` is unknown, or `state_dict` lacks the weights of a layer.
+        If `backend` is unknown, `state_dict` lacks the weights of a layer, or a tensor on the meta
+        device has no values there.
     RuntimeError
         If other tensors of `state_dict` do not fit, as for ``load_state_dict``.
 
@@ -83,15 +85,39 @@ def load_sparse(
         shapes[link.second][1] = after // before * shapes[link.first][0]
     made: dict[int, torch.nn.Module] = {}
     for module, saved in found.items():
-        weight = module.weight.new_zeros(shapes[module])
+        device = saved.device if module.weight.is_meta else module.weight.device
+        weight = torch.zeros(shapes[module], dtype=module.weight.dtype, device=device)
         kind, bias = plain_kind(module), None if saved.bias is None else saved.bias.to(weight)
         if saved.sparse:
             made[id(module)] = sparse_layer(kind, module, weight, bias, backend)
         else:
             made[id(module)] = dense_layer(kind, module, weight, bias)
     loaded = copy.deepcopy(model, {**copies(model), **made}).eval()
+    _leave_meta(loaded, state_dict)
     loaded.load_state_dict(state_dict)
     return loaded
+
+
+def _leave_meta(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> None:
+    """Give tensors on the meta device memory on the device of their values."""
+    made: dict[int, Tensor] = {}
+    for path, module in model.named_modules():
+        held: Any
+        for held in (module._parameters, module._buffers):
+            for own, tensor in held.items():
+                if tensor is None or not tensor.is_meta:
+                    continue
+                name = f"{path}.{own}" if path else own
+                if name not in state_dict:
+                    raise ValueError(
+                        f"{name} is on the meta device, and state_dict has no values for it: make "
+                        "the model, or this tensor, on a device with memory"
+                    )
+                if id(tensor) not in made:
+                    new = torch.empty_like(tensor, device=state_dict[name].device)
+                    is_parameter = isinstance(tensor, torch.nn.Parameter)
+                    made[id(tensor)] = torch.nn.Parameter(new) if is_parameter else new
+                held[own] = made[id(tensor)].requires_grad_(tensor.requires_grad)
 
 
 class _Saved(NamedTuple):
@@ -99,6 +125,7 @@ class _Saved(NamedTuple):
 
     sparse: bool
     rows: int
+    device: torch.device
     bias: Tensor | None
 
 
@@ -115,9 +142,9 @@ def _saved(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> dict[Any
         starts, weight = (state_dict.get(prefix + each) for each in ("row_starts", "weight"))
         bias = state_dict.get(f"{prefix}bias")
         if starts is not None:
-            found[module] = _Saved(True, len(starts) - 1, bias)
+            found[module] = _Saved(True, len(starts) - 1, starts.device, bias)
         elif weight is not None:
-            found[module] = _Saved(False, len(weight), bias)
+            found[module] = _Saved(False, len(weight), weight.device, bias)
         else:
             raise ValueError(
                 f"state_dict has no weights of {shown_name(name)}: pass what state_dict() of the "

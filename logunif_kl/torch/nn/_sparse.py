@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional as F
@@ -23,7 +24,9 @@ BACKENDS = ("torch", "scipy")
 class SparseLayer(torch.nn.Module):
     """The base class of the layers that `to_sparse` makes, with weights in compressed sparse rows.
 
-    The weights are buffers, not parameters.
+    The weights are buffers, not parameters. The first call makes a matrix from them, and a call makes
+    it again after they have changed. PyTorch does not count changes through ``values.data`` or
+    NumPy: assign a new tensor to `values` instead.
 
     Attributes
     ----------
@@ -47,20 +50,17 @@ class SparseLayer(torch.nn.Module):
         super().__init__()
         self.shape: tuple[int, ...] = tuple(weight.shape)
         self.backend: str = backend
-        matrix = weight.detach().reshape(weight.shape[0], math.prod(weight.shape[1:]))
-        rows, columns = matrix.nonzero(as_tuple=True)
-        counts = torch.bincount(rows, minlength=len(matrix))
-        starts = F.pad(counts.cumsum(0), (1, 0))
-        narrow = torch.int16 if matrix.shape[1] <= 2**15 - 1 else torch.int32
-        self.register_buffer("values", matrix[rows, columns])
-        self.register_buffer("columns", columns.to(narrow))
-        self.register_buffer("row_starts", starts.int())
-        self.register_buffer("bias", None if bias is None else bias.detach().clone())
-        self._forget()
-
-    def _forget(self) -> None:
-        """Drop the cached matrix, so that the next call makes it from the buffers."""
-        self._made: Any = None
+        with torch.inference_mode(False):  # PyTorch counts changes of other tensors only.
+            matrix = weight.detach().reshape(weight.shape[0], math.prod(weight.shape[1:]))
+            rows, columns = matrix.nonzero(as_tuple=True)
+            counts = torch.bincount(rows, minlength=len(matrix))
+            starts = F.pad(counts.cumsum(0), (1, 0))
+            narrow = torch.int16 if matrix.shape[1] <= 2**15 - 1 else torch.int32
+            self.register_buffer("values", matrix[rows, columns])
+            self.register_buffer("columns", columns.to(narrow))
+            self.register_buffer("row_starts", starts.int())
+            self.register_buffer("bias", None if bias is None else bias.detach().clone())
+        self._made: _Made | None = None
 
     @property
     def weight(self) -> Tensor:
@@ -85,6 +85,19 @@ class SparseLayer(torch.nn.Module):
         make = _of_scipy if self.backend == "scipy" else _of_torch
         return make(starts.int(), columns.int(), values.to(_wide(values.dtype)), size)
 
+    def _kept_matrix(self, shape: tuple[int, ...], make: Callable[[], Any]) -> Any:
+        """Return the matrix for inputs of a shape, made again if it or the buffers have changed."""
+        made = self._made  # Read this once, because other threads assign it too.
+        if made is None or made.shape != shape or not made.is_of(self._buffers):
+            before = [self._buffers[name] for name in _KEPT]
+            versions = _versions(before)
+            # Do not make an inference tensor: a later call may differentiate through the matrix.
+            with torch.inference_mode(False):
+                made = _Made(make(), shape, before, versions)
+            # The graph of weights that require grad serves one backward pass only.
+            self._made = None if versions is None or self.values.requires_grad else made
+        return made.matrix
+
     def _times(self, matrix: Any, columns: Tensor) -> Tensor:
         """Multiply a sparse matrix by a dense one."""
         if self.backend == "torch":
@@ -100,10 +113,6 @@ class SparseLayer(torch.nn.Module):
         product = matrix @ columns.detach().to(_wide(columns.dtype)).numpy()
         return torch.from_numpy(product).to(columns.dtype)
 
-    def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        self._forget()
-        return super()._apply(fn, recurse)
-
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_made": None}
 
@@ -113,8 +122,8 @@ class SparseLayer(torch.nn.Module):
             found = state_dict.get(prefix + name)
             if isinstance(found, torch.Tensor):
                 own = getattr(self, name)
-                setattr(self, name, own.new_empty(found.shape))
-        self._forget()
+                with torch.inference_mode(False):
+                    setattr(self, name, own.new_empty(found.shape))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _shown(self) -> str:
@@ -122,6 +131,37 @@ class SparseLayer(torch.nn.Module):
             f"bias={self.bias is not None}, kept={len(self.values)}, "
             f"weights={math.prod(self.shape)}, backend={self.backend!r}"
         )
+
+
+class _Made(NamedTuple):
+    """The matrix of a layer for inputs of one shape, and what it was made from."""
+
+    matrix: Any
+    shape: tuple[int, ...]
+    buffers: list[Any]
+    versions: int | None
+    """How often the buffers were changed in place."""
+
+    def is_of(self, given: dict[str, Any]) -> bool:
+        """Whether the matrix was made from these buffers, which have not changed since."""
+        values, columns, starts = self.buffers
+        return (
+            given["values"] is values
+            and given["columns"] is columns
+            and given["row_starts"] is starts
+            and values._version + columns._version + starts._version == self.versions
+        )
+
+
+_KEPT = ("values", "columns", "row_starts")
+
+
+def _versions(buffers: list[Any]) -> int | None:
+    """Count the changes of tensors in place, or return None if PyTorch does not count them."""
+    try:
+        return sum([each._version for each in buffers])
+    except RuntimeError:  # for tensors that were made within torch.inference_mode
+        return None
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
@@ -164,14 +204,14 @@ class SparseLinear(SparseLayer):
         self._refuse_export()
         check_features(input, self.in_features)
         rows = input.reshape(input.shape[:-1].numel(), self.in_features)
-        if self._made is None:
-            size = self.out_features, self.in_features
-            # Do not make an inference tensor: a later call may differentiate through the matrix.
-            with torch.inference_mode(False):
-                self._made = self._matrix(self.row_starts, self.columns, self.values, size)
-        output = self._times(self._made, rows.T).T.contiguous()
-        if self.bias is not None:
-            output = output + self.bias.to(output.dtype)
+        size = self.out_features, self.in_features
+        matrix = self._kept_matrix(
+            size, lambda: self._matrix(self.row_starts, self.columns, self.values, size)
+        )
+        output = self._times(matrix, rows.T).T.contiguous()
+        bias = self.bias
+        if bias is not None:
+            output = output + bias.to(output.dtype)
         return output.reshape(*input.shape[:-1], self.out_features)
 
     def extra_repr(self) -> str:
@@ -266,18 +306,16 @@ class SparseConv(SparseLayer):
             output = self._unrolled(padded, positions)
         else:
             output = self._by_patches(padded, positions, spans)
-        if self.bias is not None:
-            output = output + self.bias.to(output.dtype).view(-1, *[1] * places)
+        bias = self.bias
+        if bias is not None:
+            output = output + bias.to(output.dtype).view(-1, *[1] * places)
         return output
 
     def _unrolled(self, padded: Tensor, positions: list[int]) -> Tensor:
         """Multiply by one matrix that maps all inputs of an example to all its outputs."""
         shape = tuple(padded.shape[1:])
-        if self._made is None or self._made[0] != shape:
-            # Do not make an inference tensor: a later call may differentiate through the matrix.
-            with torch.inference_mode(False):
-                self._made = shape, self._unroll(shape, positions)
-        outputs = self._times(self._made[1], padded.flatten(1).T)
+        matrix = self._kept_matrix(shape, lambda: self._unroll(shape, positions))
+        outputs = self._times(matrix, padded.flatten(1).T)
         # Contiguous as the output of torch.nn.Conv2d is, so that the next module may view it.
         return outputs.T.reshape(len(padded), self.out_channels, *positions).contiguous()
 

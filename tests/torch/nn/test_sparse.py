@@ -4,6 +4,7 @@ import contextlib
 import copy
 import io
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -136,11 +137,57 @@ class TestLayers:
         monkeypatch.setattr(_sparse, "_MOST", most)
         check(model, sparse, random_input(*shape))
 
-    def test_images_of_several_sizes(self):
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_images_of_several_sizes(self, backend):
+        """One after the other, and in threads. The images have equal areas."""
         model = pruned(torch.nn.Conv2d(4, 6, 3))
-        sparse = nn.to_sparse(model)
-        for size in (9, 5, 9):
-            check(model, sparse, random_input(7, 4, size, size + 1))
+        sparse, expected = nn.to_sparse(model, backend=backend), {}
+        shapes = [(2, 4, *size) for size in ((9, 10), (10, 9), (6, 15), (9, 10))]
+        for shape in shapes:
+            check(model, sparse, random_input(*shape))
+            expected[shape] = model(random_input(*shape)).detach()
+        with torch.no_grad(), ThreadPoolExecutor(4) as pool:
+            for shape, found in zip(
+                shapes * 50, pool.map(lambda s: sparse(random_input(*s)), shapes * 50), strict=True
+            ):
+                torch.testing.assert_close(found, expected[shape])
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda s: s.values.mul_(2.0),
+            lambda s: s.state_dict()["values"].copy_(s.values * 2.0),
+            lambda s: setattr(s, "values", s.values * 2.0),
+            lambda s: s.double().float().values.mul_(2.0),
+            lambda s: s.load_state_dict({**s.state_dict(), "values": s.values * 2.0}, assign=True),
+        ],
+    )
+    @pytest.mark.parametrize(("layer", "shape"), [LAYERS[0], LAYERS[5]])
+    @pytest.mark.parametrize("backend", BACKENDS)
+    @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+    def test_buffers_that_change(self, mode, backend, layer, shape, change):
+        x = random_input(*shape)
+        with mode():
+            sparse = nn.to_sparse(
+                pruned(copy.deepcopy(layer), 0.5), max_density=1.0, backend=backend
+            )
+            sparse(x)
+            change(sparse)
+            plain = copy.deepcopy(layer)
+            plain.weight.copy_(sparse.weight)
+            torch.testing.assert_close(sparse(x), plain(x))
+
+    def test_a_functional_call(self):
+        """With other values, whose gradients pass in several calls."""
+        sparse, x = nn.to_sparse(pruned(torch.nn.Linear(30, 20, bias=False))), random_input(7, 30)
+        before = sparse(x)
+        values = (3.0 * sparse.values).requires_grad_()
+        for _ in range(2):
+            found = torch.func.functional_call(sparse, {"values": values}, (x,))
+            torch.testing.assert_close(found, 3.0 * before)
+            found.sum().backward()
+        assert values.grad is not None
+        assert torch.equal(sparse(x), before)
 
     @pytest.mark.parametrize(
         ("layer", "shape"),
@@ -448,3 +495,15 @@ class TestLoading:
         assert not loaded.training
         assert [type(m) for m in loaded.modules()] == [type(m) for m in network.modules()]
         torch.testing.assert_close(loaded(X), network(X))
+
+    @pytest.mark.parametrize("made", [nn.to_sparse, nn.to_compact])
+    @pytest.mark.parametrize("like", [convolutional, variational])
+    def test_a_skeleton_without_memory(self, made, like):
+        network = made(variational(0.97))
+        with torch.device("meta"):
+            skeleton = like()
+        loaded = nn.load_sparse(skeleton, network.state_dict())
+        torch.testing.assert_close(loaded(X), network(X))
+        skeleton.register_buffer("own", torch.ones(1, device="meta"), persistent=False)
+        with pytest.raises(ValueError, match="^own is on the meta device, and state_dict has no"):
+            nn.load_sparse(skeleton, network.state_dict())
