@@ -169,7 +169,7 @@ def graphs(model: nn.Module, layers: Container[nn.Module]) -> list[str]:
 
     They differ if the forward reads sizes of layers.
     """
-    return [f"{part.name}: {part.graph}" for part in parts(model, layers)]
+    return [f"{each.name}: {graph}" for each in parts(model, layers) for graph in each.graphs]
 
 
 def _fits(link: Link, weights: Weights) -> bool:

@@ -55,15 +55,18 @@ def to_sparse(
     drop_units : bool
         Remove hidden units and channels without kept weights to the next layer, or without kept
         weights from the layer before. A unit of the second kind is constant, and its value is
-        added to the bias of the next layer. `torch.fx` finds the next layer in any ``forward`` that
-        it can trace, and in each part that it can trace of other models. Between the two layers
-        there may be elementwise functions, pooling, dropout and a flatten that keeps the batch
-        dimension, as modules or as functions. Inputs need a batch dimension. Units stay where an
-        activation has several readers, as in a residual block. Fuse batch normalisation first
-        (`torch.nn.utils.fusion`). Pass False if other code runs a part of the network or reads
-        hidden activations, or if the forward asks for the type of an activation or for the mode of
-        autograd, which a trace does not see. `sparsity` of the result does not count weights of removed units, but
-        ``sparsity(model, threshold)`` does.
+        added to the bias of the next layer. A trace of ``forward`` finds the next layer. Between
+        the two layers there may be elementwise functions, pooling, dropout and a flatten that keeps
+        the batch dimension, as modules or as functions. Inputs need a batch dimension. Units stay
+        where an activation has several readers, as in a residual block, or is kept. Fuse batch
+        normalisation first (`torch.nn.utils.fusion`). All units stay in a module that takes
+        ``*args``, branches on an activation, or cannot be traced for another reason, and in its
+        parts, which it may use in any way. If it calls a part as a whole, convert this part:
+        ``model.net = to_sparse(model.net)``. Pass False if other code runs a part of the network or
+        reads hidden activations, or if the forward asks for the type of an activation, whether a
+        required argument is None, or for the mode of autograd, which a trace does not see.
+        `sparsity` of the result does not count weights of removed units, but ``sparsity(model,
+        threshold)`` does.
     max_density : float
         A layer that keeps a larger fraction of its weights becomes a dense layer of torch. For a
         linear layer of 1024 by 1024 that keeps a tenth of its weights, sparse weights were faster

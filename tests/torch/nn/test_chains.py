@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -194,6 +195,128 @@ def test_the_outputs_are_the_same(run):
         assert any("kept the dead units of module 'a'" in str(each.message) for each in told)
         assert any("module 'c1'" in str(each.message) for each in told)
         assert compact.c1.weight.shape[0] == 6
+
+
+class Parts(torch.nn.Module):
+    """A network with an optional argument and a part, with a forward of its own."""
+
+    def __init__(self, run, hook=False):
+        super().__init__()
+        linear = torch.nn.Linear
+        self.net = torch.nn.Sequential(linear(5, 8), torch.nn.ReLU(), linear(8, 5))
+        self.own, self.run, self.seen = torch.nn.Parameter(torch.ones(())), run, []
+        with torch.no_grad():
+            self.net[0].weight[1], self.net[0].bias[1] = 0.0, 1.0
+            self.net[2].weight[:, 2] = 0.0
+        self.weights = [self.net[0].weight]
+        if hook:
+            self.net.register_forward_hook(lambda *arguments: None)
+
+    def forward(self, x, extra=None, flag=False, scale=1.0):
+        return self.run(self, x, extra, flag, scale)
+
+
+def sliced(self, x, extra, flag, scale):
+    return self.net[2:](torch.tanh(self.net[:1](x)))
+
+
+def hidden(self, x, extra, flag, scale):
+    return self.net(x) + self.net[:2](x).sum()
+
+
+def iterated(self, x, extra, flag, scale):
+    for layer in self.net:
+        x = layer(x)
+        if flag:
+            x = x + x.mean(1, keepdim=True)
+    return x
+
+
+def none(self, x, extra, flag, scale):
+    return self.net(x) if extra is None else self.net[0](x).sum() + extra
+
+
+def scaled(self, x, extra, flag, scale):
+    return self.net(x) if scale == 1.0 else self.net[0](scale * x)
+
+
+def remembered(self, x, extra, flag, scale):
+    hidden = self.net[1](self.net[0](x))
+    self.seen.append(hidden)
+    return self.net[2](hidden) + self.seen.pop().sum()
+
+
+def remembers(self, x, extra, flag, scale):
+    hidden = self.net[1](self.net[0](x))
+    self.seen[:] = [hidden]
+    return self.net[2](hidden)
+
+
+def weights_in_a_list(self, x, extra, flag, scale):
+    return self.net(x) + self.weights[0].pow(2).sum()
+
+
+def weights_of_a_part(self, x, extra, flag, scale):
+    return self.net(x) + self.net[0].weight.pow(2).sum()
+
+
+def layers_of_a_part(self, x, extra, flag, scale):
+    return self.net(x) + self.net[0](x).sum()
+
+
+def branching(self, x, extra, flag, scale):
+    return self.net[2](self.net[1](self.net[0](x))) if x.sum() > 0 else self.net[0](x).sum()
+
+
+def whole(self, x, extra, flag, scale):
+    y = self.net(x) * scale
+    y = y if extra is None else y + extra
+    return y.relu() if flag else y
+
+
+PARTS = (sliced, hidden, iterated, none, scaled, remembered, remembers, weights_in_a_list)
+PARTS += (weights_of_a_part, layers_of_a_part, branching, whole)
+
+
+@pytest.mark.parametrize("hook", [False, True])
+@pytest.mark.parametrize("run", PARTS, ids=lambda each: each.__name__)
+def test_optional_arguments_and_what_a_forward_does_with_its_parts(run, hook):
+    torch.manual_seed(0)
+    model, x = Parts(run, hook).eval(), torch.randn(3, 5)
+    compact = nn.to_compact(model)
+    assert not model.seen
+    for options in ({}, {"extra": x}, {"flag": True}, {"scale": 2.0}, {"extra": x, "flag": True}):
+        for given in (x, -x):
+            torch.testing.assert_close(compact(given, **options), model(given, **options))
+    assert len(compact.seen) == len(model.seen)
+    if model.seen:
+        torch.testing.assert_close(compact.seen[0], model.seen[0])
+    if run is whole:
+        assert len(compact.net[0].weight) == 6
+
+
+def test_a_trace_changes_nothing_for_other_threads():
+    """Networks called, and others converted, meanwhile."""
+    torch.manual_seed(0)
+    other, x = torch.nn.Sequential(torch.nn.Linear(5, 5), torch.nn.ReLU()), torch.randn(2, 5)
+    expected, call = other(x), torch.nn.Module.__call__
+    within, done = threading.Event(), threading.Event()
+
+    def waits(self, x):
+        within.set()
+        assert done.wait(60.0)
+        return self.b(F.relu(self.a(x)))
+
+    with ThreadPoolExecutor(2) as pool:
+        made = pool.submit(nn.to_compact, Model(waits))
+        assert within.wait(60.0)
+        try:
+            assert torch.nn.Module.__call__ is call
+            assert torch.equal(other(x), expected)
+            assert len(nn.to_compact(Model(in_units)).a.weight) == 8
+        finally:
+            done.set()
+        assert len(made.result().a.weight) == 6
 
 
 class Shared(torch.nn.Module):
