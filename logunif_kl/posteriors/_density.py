@@ -9,7 +9,6 @@ probabilities from the distribution function of a mixture of normal distribution
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
@@ -140,8 +139,7 @@ class OfFunction:
         self._of = density
         low, high = density.support
         self._low, self._high = low, high
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore", RuntimeWarning)
+        with np.errstate(all="ignore"):
             self._at, self._cumulated = self._scan()
 
     def support(self) -> tuple[float, float]:

@@ -7,7 +7,6 @@ w. For a narrow posterior such as N(1, 1e-20), doubles are too coarse in w but n
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -86,15 +85,14 @@ class Standardised:
 
 
 def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
-    """Call a SciPy function without warnings, and return NaN if it raises an error.
+    """Call a SciPy function, and return NaN if it raises an error, or a warning as an error.
 
     If a quantile is wrong, the quadrature notices that the mass it finds is not 1.
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)
+    with np.errstate(all="ignore"):
         try:
             return float(function(x, *shapes))
-        except (ArithmeticError, RuntimeError, ValueError):
+        except (ArithmeticError, RuntimeError, RuntimeWarning, ValueError):
             return math.nan
 
 

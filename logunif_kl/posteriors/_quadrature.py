@@ -25,7 +25,6 @@ If more than `UNEXPLAINED` is missing, the error is therefore infinite.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -131,8 +130,7 @@ def _integrated(
 ) -> tuple[Side, Side]:
     special = _special_points(dist, named, quantiles)
     sides = Side(), Side()
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)
+    with np.errstate(all="ignore"):
         done = _short_cells(dist, special, sides)
         for at, point in enumerate(special):
             before = special[at - 1] if at else -math.inf

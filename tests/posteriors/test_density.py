@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 
 import mpmath
 import numpy as np
@@ -165,3 +166,15 @@ def test_the_part_of_the_circle_is_taken():
     line = Density(stats.vonmises_line(2.0).pdf, (-math.pi, math.pi))
     known = neg_kl_posterior(line, return_error=True)
     assert abs(value - known[0]) <= error + known[1] < 1e-11
+
+
+def test_the_filters_of_warnings_stay_as_they_are():
+    """They belong to all threads. Those of NumPy's errors belong to a thread."""
+    before, seen = [*warnings.filters], set()
+
+    def pdf(w):
+        seen.add((warnings.filters == before, np.geterr()["over"]))
+        return np.exp(-np.abs(w)) / 2.0
+
+    assert neg_kl_posterior(Density(pdf)) == pytest.approx(neg_kl_posterior(stats.laplace()))
+    assert seen == {(True, "ignore")}

@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from functools import cache
+from threading import Lock
 from typing import Any, NamedTuple
 
 import torch
@@ -24,9 +26,9 @@ BACKENDS = ("torch", "scipy")
 class SparseLayer(torch.nn.Module):
     """The base class of the layers that `to_sparse` makes, with weights in compressed sparse rows.
 
-    The weights are buffers, not parameters. The first call makes a matrix from them, and a call makes
-    it again after they have changed. PyTorch does not count changes through ``values.data`` or
-    NumPy: assign a new tensor to `values` instead.
+    The weights are buffers, not parameters. The first call makes a matrix from them, and later calls
+    make it again after they have changed. But PyTorch does not count changes through
+    ``values.data`` or NumPy: assign a new tensor to `values` instead.
 
     Attributes
     ----------
@@ -170,11 +172,25 @@ def _wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def _of_torch(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
+    with _first:
+        _tell_once()
+    # Check the indices, because a file may hold wrong indices.
+    return torch.sparse_csr_tensor(starts, columns, values, size, check_invariants=True)
+
+
+_first = Lock()
+
+
+@cache
+def _tell_once() -> None:
+    """Make a first matrix, for which alone PyTorch warns that such matrices are in beta state.
+
+    Later calls need no filter, which would hide the warnings of other threads.
+    """
     with warnings.catch_warnings():
-        # PyTorch warns that these matrices are in beta state.
         warnings.simplefilter("ignore", UserWarning)
-        # Check the indices, because a file may hold wrong indices.
-        return torch.sparse_csr_tensor(starts, columns, values, size, check_invariants=True)
+        none = torch.zeros(0, dtype=torch.int32, device="cpu")
+        torch.sparse_csr_tensor(F.pad(none, (0, 1)), none, none.float(), (0, 0), device="cpu")
 
 
 def _of_scipy(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]) -> Any:

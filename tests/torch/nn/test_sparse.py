@@ -505,5 +505,5 @@ class TestLoading:
         loaded = nn.load_sparse(skeleton, network.state_dict())
         torch.testing.assert_close(loaded(X), network(X))
         skeleton.register_buffer("own", torch.ones(1, device="meta"), persistent=False)
-        with pytest.raises(ValueError, match="^own is on the meta device, and state_dict has no"):
+        with pytest.raises(ValueError, match=r"^own is on the meta device, and state_dict has no"):
             nn.load_sparse(skeleton, network.state_dict())
