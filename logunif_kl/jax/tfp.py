@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-import warnings
 from typing import Any, NoReturn
 
 import jax.numpy as jnp
 
 try:
-    with warnings.catch_warnings():
-        # TFP uses names that JAX deprecates.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from tensorflow_probability.substrates.jax import bijectors, distributions
+    from tensorflow_probability.substrates.jax import bijectors, distributions
 except ModuleNotFoundError as _error:
     if _error.name != "tensorflow_probability":
         raise

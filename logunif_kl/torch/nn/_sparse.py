@@ -26,8 +26,8 @@ BACKENDS = ("torch", "scipy")
 class SparseLayer(torch.nn.Module):
     """The base class of the layers that `to_sparse` makes, with weights in compressed sparse rows.
 
-    The weights are buffers, not parameters. The first call makes a matrix from them, and later calls
-    make it again after they have changed. But PyTorch does not count changes through
+    The weights are buffers, not parameters. The first call makes a matrix from them, and later
+    calls make it again after they have changed. But PyTorch does not count changes through
     ``values.data`` or NumPy: assign a new tensor to `values` instead.
 
     Attributes
