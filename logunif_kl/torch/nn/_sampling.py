@@ -86,8 +86,13 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
 _lock = Lock()
 
 
+def changing() -> Any:
+    """Return a context in which no other thread counts contexts."""
+    return nullcontext() if torch.compiler.is_compiling() else _lock
+
+
 def _count(modules: list[StochasticModule], step: int) -> None:
-    with nullcontext() if torch.compiler.is_compiling() else _lock:
+    with changing():
         for module in modules:
             module._lk_sampling += step
 
