@@ -12,7 +12,14 @@ from ._priors import (
     refused,
     returned,
 )
-from ._sparsity import SILENT, THRESHOLD, Sparsity, check_threshold, threshold_that_keeps
+from ._sparsity import (
+    SILENT,
+    THRESHOLD,
+    Sparsity,
+    check_threshold,
+    is_noisy,
+    threshold_that_keeps,
+)
 from ._student import log_beta
 from ._threshold_curve import ThresholdCurve, check_measured, check_thresholds
 
@@ -38,6 +45,7 @@ __all__ = [
     "check_thresholds",
     "count",
     "finite",
+    "is_noisy",
     "is_prior",
     "log_beta",
     "log_ndtr",

@@ -107,6 +107,11 @@ def check_threshold(threshold: Any, name: str = "threshold") -> float:
     return number
 
 
+def is_noisy(log_alpha: Any, threshold: float) -> Any:
+    """Return which weights a threshold prunes: a log alpha that is equal to it, or NaN, is kept."""
+    return log_alpha > threshold
+
+
 def threshold_that_keeps(density: Any, log_alpha: np.ndarray) -> float:
     """Return the threshold on log alpha that keeps a share of the weights, or less.
 

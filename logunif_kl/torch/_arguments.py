@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from .. import _errors
 from .._arguments import unwrapped
 from ._internals import PLAIN_TYPES, fake_outside_mode
+from ._sharded import alike
 
 Tensor = torch.Tensor
 
@@ -71,9 +72,11 @@ def two(
         if not first.dtype is torch.float32 is second.dtype:
             kind = _kind(_promoted(first, second), first.device.type)
             first, second = _cast(first, kind), _cast(second, kind)
-        if first.shape == second.shape:
-            return first, second
-        return _broadcast(first, second, names)
+        if first.shape != second.shape:
+            first, second = _broadcast(first, second, names)
+        if type(first) not in PLAIN_TYPES and hasattr(first, "placements"):
+            first, second = alike(dict(zip(names, (first, second), strict=True)))
+        return first, second
     if first_given and _number(second):
         first = _cast(first, _kind(first.dtype, first.device.type))
         return first, _constant(names[1], second, first)

@@ -16,7 +16,7 @@ from ._cpu_float32 import CpuFloat32
 from ._internals import plain, transformed
 from ._namespace import working
 from ._operators import Operators
-from ._sharded import on_shards, sharded_alike
+from ._sharded import distributed, on_shards
 from ._triton import launch
 
 Tensor = torch.Tensor
@@ -79,7 +79,7 @@ def choose(*tensors: Tensor) -> Composite:
         return _OPERATORS
     if all(x.is_cuda for x in tensors) and plain(*tensors) and launch.available(tensors[-1]):
         return _TRITON
-    if sharded_alike(*tensors):
+    if distributed(*tensors):
         return _sharded(choose(*[x.to_local() for x in tensors]))  # type: ignore[attr-defined]
     return _PLAIN if plain(*tensors) else _COMPOSITE
 

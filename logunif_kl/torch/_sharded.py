@@ -21,7 +21,7 @@ Tensor = torch.Tensor
 
 
 def on_shards(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run a function of local tensors on DTensors for which `sharded_alike` holds.
+    """Run a function of local tensors on DTensors for which `distributed` holds.
 
     The function takes tensors, then other arguments. It returns one tensor or a tuple of tensors.
     Each result has the shape of the tensors, or is a 0-d sum.
@@ -30,59 +30,66 @@ def on_shards(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def sharded(*arguments: Any) -> Any:
         tensors: list[Any] = [a for a in arguments if isinstance(a, torch.Tensor)]
-        like = _example(tensors)
+        placements = _placements(tensors)
         shards = [
-            x.redistribute(placements=like.placements).to_local() if x.ndim else x.full_tensor()
+            x.redistribute(placements=placements).to_local() if x.ndim else x.full_tensor()
             for x in tensors
         ]
         found = function(*shards, *arguments[len(tensors) :])
-        at = max(range(len(tensors)), key=lambda i: (tensors[i].ndim, not _replicated(tensors[i])))
+        at = max(range(len(tensors)), key=lambda i: _same(tensors[i], placements))
         if isinstance(found, tuple):
-            return tuple([_distributed(part, shards[at], tensors[at]) for part in found])
-        return _distributed(found, shards[at], tensors[at])
+            return tuple([_distributed(x, shards[at], tensors[at], placements) for x in found])
+        return _distributed(found, shards[at], tensors[at], placements)
 
     return sharded
 
 
-def sharded_alike(*tensors: Any) -> bool:
-    """Whether these are DTensors that can be sharded in the same way.
-
-    Tensors with dimensions must have one shape, and no tensor may be a pending sum. A replicated
-    tensor can be resharded like a sharded tensor.
-    """
+def distributed(*tensors: Any) -> bool:
+    """Whether these are DTensors, which are 0-d or have one common shape."""
     if type(tensors[0]) in PLAIN_TYPES:
         return False
     module = sys.modules.get("torch.distributed.tensor")
     if module is None or any(type(x) is not module.DTensor for x in tensors):
         return False
-    like = _example(tensors)
-    if any(placement.is_partial() for placement in like.placements):
-        return False
-    for x in tensors:
-        if x.device_mesh != like.device_mesh:
-            return False
-        if x.ndim and not (
-            x.shape == like.shape and (x.placements == like.placements or _replicated(x))
-        ):
-            return False
-    return True
+    return len({x.shape for x in tensors if x.ndim}) < 2
 
 
-def _example(tensors: Any) -> Any:
-    """Choose the tensor whose sharding the other tensors get."""
-    others = [x for x in tensors if x.ndim] or list(tensors[:1])
-    return next((x for x in others if not _replicated(x)), others[0])
+def alike(tensors: dict[str, Any]) -> list[Any]:
+    """Redistribute DTensors of one shape so that they have the same placements.
+
+    Autograd then redistributes their gradients back.
+    """
+    given = list(tensors.values())
+    if any(x.device_mesh != given[0].device_mesh for x in given):
+        meshes = " and ".join(f"{name} on {x.device_mesh}" for name, x in tensors.items())
+        raise RuntimeError(
+            f"DTensors on two meshes were given, {meshes}: distribute both on one mesh, by "
+            "torch.distributed.tensor.distribute_tensor"
+        )
+    placements = _placements(given)
+    return [
+        x if x.placements == placements else x.redistribute(placements=placements) for x in given
+    ]
 
 
-def _replicated(x: Any) -> bool:
-    return all(placement.is_replicate() for placement in x.placements)
+def _same(x: Any, placements: Any) -> tuple[int, bool]:
+    return x.ndim, x.placements == placements
 
 
-def _distributed(result: Tensor, shard: Tensor, like: Any) -> Any:
+def _placements(tensors: Any) -> tuple[Any, ...]:
+    """Return the placements of the tensor that is split the most, without pending sums."""
+    from torch.distributed.tensor import Replicate
+
+    given = [x.placements for x in tensors if x.ndim] or [tensors[0].placements]
+    split = [tuple([Replicate() if p.is_partial() else p for p in each]) for each in given]
+    return min(split, key=lambda each: sum(p.is_replicate() for p in each))
+
+
+def _distributed(result: Tensor, shard: Tensor, like: Any, placements: Any) -> Any:
     """Make a DTensor from the result of this process."""
     from torch.distributed.tensor import DTensor, Partial, Replicate
 
-    mesh, placements = like.device_mesh, like.placements
+    mesh = like.device_mesh
     if result.shape != shard.shape:
         placements = [Replicate() if p.is_replicate() else Partial("sum") for p in placements]
         return DTensor.from_local(result, mesh, placements, shape=result.shape, stride=())

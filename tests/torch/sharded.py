@@ -4,6 +4,7 @@ from itertools import product
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
 import logunif_kl as lk
@@ -35,8 +36,8 @@ def value_and_slopes(function, leaves, **options):
     return value, *torch.autograd.grad(value.sum(), leaves)
 
 
-def shards(x, mesh, placement):
-    return distribute_tensor(x, mesh, [placement]).requires_grad_()
+def shards(x, mesh, *placements):
+    return distribute_tensor(x, mesh, placements).requires_grad_()
 
 
 def rows(mesh):
@@ -112,6 +113,35 @@ def further(mesh):
 
     def added(*x):
         return lt.neg_kl_normal(*x, reduction="sum")
+
+    other = shards(log_sigma2.detach(), mesh, Shard(1))
+    got = value_and_slopes(lt.kl_normal, [leaves[0], other], reduction="sum")
+    wanted = value_and_slopes(lt.kl_normal, plain, reduction="sum")
+    fine = all(near(a, b, 2.0**-49) for a, b in zip(got, wanted, strict=True))
+    yield "two placements", fine and [x.placements[0] for x in got[1:]] == [Shard(0), Shard(1)]
+    steps = torch.ones(SHAPE)
+    grad = DTensor.from_local(steps / 2, mesh, [Partial("sum")])
+    got = torch.autograd.grad(lt.neg_kl_normal(*leaves), leaves, grad)
+    wanted = torch.autograd.grad(lt.neg_kl_normal(*plain), plain, steps)
+    yield "a gradient with another placement", all(map(bits, got, wanted))
+    square = init_device_mesh("cpu", (2, 1))
+    said = ""
+    try:
+        lt.neg_kl_normal(leaves[0], shards(log_sigma2.detach(), square, Shard(0), Replicate()))
+    except RuntimeError as error:
+        said = str(error)
+    yield "two meshes are refused", said.startswith("DTensors on two meshes were given, mu on ")
+    # As RowwiseParallel and fully_shard leave the parameters of a layer.
+    given = [
+        shards(mu.detach(), square, Shard(0), Shard(1)),
+        shards(log_sigma2.detach(), square, Shard(0), Replicate()),
+    ]
+    got = value_and_slopes(lt.kl_normal, given, reduction="sum")
+    fine = all(
+        near(a, b, 2.0**-49)
+        for a, b in zip(got, value_and_slopes(lt.kl_normal, plain, reduction="sum"), strict=True)
+    )
+    yield "a mesh of two dimensions", fine
 
     compiled = torch.compile(added, fullgraph=True, backend="aot_eager")
     slopes = torch.autograd.grad(added(*plain), plain)

@@ -48,3 +48,13 @@ def test_of_neg_kl_normal(found, row, capability):
 
 def test_without_a_row(found):
     check(found, ["a plain tensor is refused", "by the kernel"])
+
+
+def test_different_placements(found):
+    rows = (
+        "two placements",
+        "a gradient with another placement",
+        "two meshes are refused",
+        "a mesh of two dimensions",
+    )
+    check(found, rows)

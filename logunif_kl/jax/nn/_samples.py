@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from ..._errors import shown, type_name
-from ..._layers import THRESHOLD, check_threshold
+from ..._layers import THRESHOLD, check_threshold, is_noisy
 from ._groups import Scaled
 from ._layer import sample_weights
 from ._noise import check_key, normals, widened
@@ -180,14 +180,14 @@ def to_deterministic(tree: Any, threshold: float | None = None) -> Any:
     limit = math.inf if threshold is None else check_threshold(threshold)
 
     def mean(node: Any) -> Any:
-        noisy = node.log_alpha_of_weights() > limit
+        noisy = is_noisy(node.log_alpha_of_weights(), limit)
         return jnp.where(noisy, 0, node._mean())
 
     return mapped(mean, tree)
 
 
 def zero_means(tree: Any, threshold: float = THRESHOLD) -> Any:
-    """Set the means with log alpha of at least a threshold to 0, during training.
+    """Set the means with log alpha above a threshold to 0, during training.
 
     Call it after each step of the optimizer to make the network sparser. The variances stay as they
     are, and later steps may change the means again. The function can be used under `jax.jit`.
@@ -224,7 +224,7 @@ def zero_means(tree: Any, threshold: float = THRESHOLD) -> Any:
     threshold = check_threshold(threshold)
 
     def zeroed(node: Any) -> Any:
-        noisy = node.log_alpha_of_weights() >= threshold
+        noisy = is_noisy(node.log_alpha_of_weights(), threshold)
         name = "theta" if isinstance(node, Dropout) else "mu"
         means = jax.tree.map(lambda leaf: jnp.where(noisy, 0, leaf), getattr(node, name))
         return replace(node, **{name: means})

@@ -21,6 +21,7 @@ from ..._layers import (
     check_measured,
     check_threshold,
     check_thresholds,
+    is_noisy,
     threshold_that_keeps,
 )
 from ...methods._progress import progress_bar
@@ -258,7 +259,7 @@ def density_threshold(tree: Any, density: float) -> float:
 
 
 def _kept(node: Any, threshold: float) -> Array:
-    return (node._mean() != 0) & ~(node.log_alpha_of_weights() > threshold)
+    return (node._mean() != 0) & ~is_noisy(node.log_alpha_of_weights(), threshold)
 
 
 def _pruned(node: Any, kept: Array) -> Any:

@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from operator import index
 from typing import Any
@@ -14,6 +15,7 @@ from torch.nn.utils import parametrize
 
 from ..._errors import OF_COMPLEX, shown, type_name
 from .._arguments import to_tensor
+from .._internals import plain
 
 Tensor = torch.Tensor
 
@@ -101,6 +103,40 @@ def check_shape(name: str, module: torch.nn.Module) -> None:
     weight: Any = getattr(module, "weight", None)
     if isinstance(module, LazyModuleMixin) and is_lazy(weight):
         raise no_shape(shown_name(name), module)
+
+
+def check_gathered(name: str, weight: Any) -> None:
+    """Raise for a weight that FullyShardedDataParallel has flattened, or whose memory it freed."""
+    if is_lazy(weight):
+        return
+    flat = weight.ndim < 2 and getattr(weight, "_fsdp_flattened", False)
+    computed = type(weight) is Tensor and plain(weight) and weight.numel() > 0
+    if flat or (computed and not weight.untyped_storage().size()):
+        raise sharded(name)
+
+
+def sharded(name: str) -> RuntimeError:
+    """Return the error for parameters that FullyShardedDataParallel holds in one flat tensor."""
+    return RuntimeError(
+        f"the weight of {shown_name(name)} is sharded by FullyShardedDataParallel, so it cannot be "
+        "read here: use fully_shard, or wrap the whole ELBO and no layer of it, with "
+        "use_orig_params=True, or read the model within its summon_full_params"
+    )
+
+
+def whole(model: torch.nn.Module, remedy: str = "convert the model before it is sharded") -> Any:
+    """Return the module in a DistributedDataParallel. Raise if a model is sharded by FSDP."""
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    if fsdp is not None:
+        for name, module in model.named_modules():
+            if isinstance(module, (fsdp.FSDPModule, fsdp.FullyShardedDataParallel)):
+                raise TypeError(
+                    f"{shown_name(name)} is sharded by FSDP, which keeps classes, hooks and "
+                    f"parameters of its own: {remedy}, or load its full state_dict (see "
+                    "torch.distributed.checkpoint.state_dict) into a model that is not sharded"
+                )
+    wrapped = isinstance(model, torch.nn.parallel.DistributedDataParallel)
+    return model.module if wrapped else model
 
 
 def no_shape(what: str, module: Any) -> ValueError:

@@ -99,11 +99,24 @@ def conversion(model: torch.nn.Module) -> Conversion:
     return found
 
 
+def priors(model: torch.nn.Module) -> set[torch.nn.Module]:
+    """Return the modules of priors that layers of a model hold, which are not of the network."""
+    found = set()
+    for module in model.modules():
+        name = "penalty" if isinstance(module, VariationalLayer) else "_lk_penalty"
+        own = module._modules.get(name)
+        found.update(() if own is None else own.modules())
+    return found
+
+
 def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor]]]:
     """List the modules that have parameters themselves, or in their parametrizations."""
     found = []
     seen: set[int] = set()
+    others = priors(model)
     for name, module in model.named_modules():
+        if module in others:
+            continue
         parametrized = parametrize.is_parametrized(module)
         parameters = [p for p in module.parameters(parametrized) if id(p) not in seen]
         # A lazy parameter has no size before the first batch.

@@ -14,8 +14,8 @@ import torch
 from torch.nn import Parameter
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from ..._layers import check_flag, check_threshold
-from ._arguments import check_module, check_parameters, no_shape, shown_name
+from ..._layers import check_flag, check_threshold, is_noisy
+from ._arguments import check_module, check_parameters, no_shape, shown_name, whole
 from ._choose import Modules, Parameters, choose, not_additive
 from ._conversion import VARIATIONAL, copied, warn_of_left
 from ._draws import unhook
@@ -143,7 +143,7 @@ def to_variational(
     ['weight_ih_log_sigma2', 'weight_hh_log_sigma2']
     """
     check_flag("inplace", inplace)
-    check_module(model)
+    whole(check_module(model))
     values = checked(options)
     chosen = choose(model, modules, parameters, options)
     if not chosen.layers and not chosen.sampled and not apart(model):
@@ -229,7 +229,8 @@ def to_deterministic(
     check_flag("inplace", inplace)
     if threshold is not None:
         threshold = check_threshold(threshold)
-    found = [name for name, m in check_module(model).named_modules() if isinstance(m, _OURS)]
+    whole(check_module(model))
+    found = [name for name, m in model.named_modules() if isinstance(m, _OURS)]
     if not found or any(isinstance(m, (VariationalLayer, SampledModule)) for m in model.modules()):
         layers(model)  # recomputes masked weights; raises if there are no layers
     for name in found:
@@ -256,6 +257,7 @@ def to_deterministic(
 
 def without_samples(model: torch.nn.Module, threshold: float | None) -> torch.nn.Module:
     """Copy a model and make its sampled modules plain, or return a model that has none."""
+    model = whole(model)
     found = [name for name, m in model.named_modules() if isinstance(m, SampledModule)]
     if not found:
         return model
@@ -273,7 +275,8 @@ def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, 
         for _, weight in gaussians("", module):
             if threshold is not None:
                 with torch.no_grad():
-                    weight.weight.masked_fill_(weight.log_alpha_of_weights() > threshold, 0.0)
+                    noisy = is_noisy(weight.log_alpha_of_weights(), threshold)
+                    weight.weight.masked_fill_(noisy, 0.0)
         make_plain(module)
         return
     if isinstance(module, VariationalLayer):
@@ -286,13 +289,14 @@ def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, 
                 kept = products.setdefault(key, (made, module.weight, module.scale))
                 module.weight = kept[0]
             if threshold is not None:
-                pruned = module.log_alpha_of_weights() > threshold
+                pruned = is_noisy(module.log_alpha_of_weights(), threshold)
                 module.weight.masked_fill_(pruned, 0.0)
         for name in module._shapes(module.weight.shape):
             del module._parameters[name]
+        module._modules.pop("penalty", None)
     own = DEFAULTS if isinstance(module, VariationalLayer) else ("p", "generator")
     module.__class__ = PLAIN[type(module)]
-    for name in (*own, "_lk_sampling", "_lk_kept"):
+    for name in (*own, "_lk_sampling", "_lk_kept", "_lk_masks"):
         module.__dict__.pop(name, None)
 
 

@@ -63,6 +63,7 @@ class GaussianDropoutA(StochasticModule):
     def forward(self, input: Tensor) -> Tensor:
         """Multiply the input by noise in training mode and within `sampling`."""
         check_input(input)
+        self._lk_mask()  # raises if a checkpoint draws other noise
         if not self._lk_draws or not self.p:
             return input
         deviation = math.sqrt(_alpha(self.p))
@@ -142,6 +143,7 @@ class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
         """Draw the output in training mode and within `sampling`; return the mean otherwise."""
         check_input(input)
         self._check_shape(input)
+        self._lk_mask()
         if not self._lk_draws or not self.p:
             return super().forward(input)
         weight = wide(self.weight)

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-from torch.func import functional_call
 
 from ..._display import in_short
 from ..._errors import real_number, type_name
@@ -18,11 +18,14 @@ from ..._layers import check_threshold
 from ._arguments import whole_number
 from ._inputs import call, logits_of
 from ._layer import VariationalLayer
-from ._models import layers, neg_kl, parameter_name
+from ._models import layers, neg_kl
 from ._moments import Moments
+from ._noise import StochasticModule
 from ._partial import registered
 from ._posterior import single
+from ._recomputation import Mask
 from ._sampled import SampledModule
+from ._sampling import changing
 from ._vbp import VBP
 
 Tensor = torch.Tensor
@@ -84,8 +87,8 @@ class ELBO(torch.nn.Module):
         ``log_likelihood(output, target)`` returns log p of each example, with the minibatch as the
         first dimension. Further dimensions are summed. The output is that of the model, or the
         logits of a ``ModelOutput`` of Hugging Face. To use a loss, return its negative. If you
-        pass a `functools.partial` that holds parameters or modules, such as a `log_sigma2`, then
-        ``parameters()`` and ``state_dict`` of the ELBO include them.
+        pass a `functools.partial` that holds parameters or modules, such as a `log_sigma2`, or a
+        method of a module, then ``parameters()`` and ``state_dict`` of the ELBO include them.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
@@ -97,9 +100,9 @@ class ELBO(torch.nn.Module):
         There is no importance-weighted bound: all examples share the weights, so its estimate from
         a minibatch may exceed log p(data).
     mask_from : float, optional
-        Leave out of the likelihood, but not of the KL, the means with a log alpha of at least this
+        Leave out of the likelihood, but not of the KL, the means with a log alpha above this
         number. The programs of Molchanov et al. (2017) do so, with 3, and networks become sparser.
-        Layers pruned by `prune` have no parameters to leave out, so do not combine the two.
+        In a checkpoint, the second run of the model has the same mask as the first.
 
     Raises
     ------
@@ -147,7 +150,7 @@ class ELBO(torch.nn.Module):
             )
         _refuse_loss(log_likelihood)
         self.model = model
-        self.log_likelihood: LogLikelihood = registered(log_likelihood, model)
+        self.log_likelihood: LogLikelihood = log_likelihood
         self.dataset_size: int = _size(dataset_size)
         self.kl_weight = kl_weight
         self.samples: int = whole_number("samples", samples, "1")
@@ -157,7 +160,12 @@ class ELBO(torch.nn.Module):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute. Check a number that is assigned to `kl_weight`."""
-        super().__setattr__(name, _weight(value) if name == "kl_weight" else value)  # type: ignore[arg-type]
+        if name == "kl_weight":
+            value = _weight(value)
+        if name == "log_likelihood":
+            self._modules.pop(name, None)
+            value = registered(value, self.model)
+        super().__setattr__(name, value)
 
     def forward(self, x: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
         """Run the model on a minibatch and estimate the bound.
@@ -182,17 +190,12 @@ class ELBO(torch.nn.Module):
         TypeError, ValueError, RuntimeError
             As for `bound`.
         """
-        run = self.model if self.mask_from is None else self._masked(self.mask_from)
-        outputs = [call(run, x) for _ in range(self.samples)]
+        if self.mask_from is None:
+            outputs = [call(self.model, x) for _ in range(self.samples)]
+        else:
+            with masked_by(self.model, Mask(self.mask_from)):
+                outputs = [call(self.model, x) for _ in range(self.samples)]
         return self._bound(outputs, target, kl_weight)
-
-    def _masked(self, threshold: float) -> Callable[..., Any]:
-        """Return the model without its noisy means, which have no gradient from its output."""
-        kept = {}
-        for name, layer, _ in layers(self.model):
-            noisy = layer.log_alpha_of_weights().detach() >= threshold
-            kept[parameter_name(name, layer)] = layer._lk_stored.masked_fill(noisy, 0.0)
-        return lambda *args, **kwargs: functional_call(self.model, kept, args, kwargs)
 
     def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
         """Estimate the bound from an output that the model has already returned.
@@ -241,6 +244,21 @@ class ELBO(torch.nn.Module):
         more = f", samples={self.samples}" if self.samples > 1 else ""
         more += "" if self.mask_from is None else f", mask_from={self.mask_from:g}"
         return f"dataset_size={self.dataset_size}, kl_weight={self.kl_weight}{more}"
+
+
+@contextmanager
+def masked_by(model: torch.nn.Module, mask: Mask) -> Iterator[None]:
+    """Let the layers of a model compute without the means that a mask leaves out."""
+    found = [module for module in model.modules() if isinstance(module, StochasticModule)]
+    with changing():
+        for module in found:
+            module._lk_masks = (*module._lk_masks, mask)
+    try:
+        yield
+    finally:
+        with changing():
+            for module in found:
+                module._lk_masks = tuple([each for each in module._lk_masks if each is not mask])
 
 
 def _refuse_means(value: Tensor) -> None:

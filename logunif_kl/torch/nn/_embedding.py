@@ -161,7 +161,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     def forward(self, input: Tensor) -> Tensor:
         """Draw the rows in training mode and within `sampling`; return the means otherwise."""
         means = F.embedding(
-            *(input, self._lk_stored, self.padding_idx, self.max_norm, self.norm_type),
+            *(input, self._masked(), self.padding_idx, self.max_norm, self.norm_type),
             *(self.scale_grad_by_freq, self.sparse),
         )
         if not self._lk_draws:
@@ -204,9 +204,8 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     def _scales(self) -> int:
         return len(self._lk_stored)
 
-    def log_alpha_of_weights(self) -> Tensor:
-        """Compute log alpha of every weight: -inf at `padding_idx`, where there is no noise."""
-        found = super().log_alpha_of_weights()
+    def _log_alpha(self) -> Tensor:
+        found = super()._log_alpha()
         if self.padding_idx is None:
             return found
         at = self.padding_idx

@@ -16,7 +16,7 @@ from . import _moments_rules, _penalty, _posterior, _terms
 from ._hooks import means_assigned, own_parameter, refresh
 from ._local import clamped, exponential, finite, sample_output
 from ._moments import Moments, check_input
-from ._noise import StochasticModule
+from ._noise import StochasticModule, unsplit
 from ._options import (
     DEFAULTS,
     FIXED,
@@ -82,7 +82,9 @@ class VariationalLayer(StochasticModule):
     def _become_variational(self, **options: Unpack[VariationalOptions]) -> None:
         """Check and store the options, and create `log_sigma2` or `log_alpha`."""
         # __setattr__ would refuse to change the fixed options.
-        self.__dict__.update(checked(options))
+        found = checked(options)
+        self._register_penalty(found.pop("penalty"))
+        self.__dict__.update(found)
         # The __init__ of a lazy layer has already made a parameter for the default options.
         self._parameters.pop("log_sigma2", None)
         self._make_log_variance()
@@ -99,26 +101,38 @@ class VariationalLayer(StochasticModule):
                 return
             if name == "penalty":
                 check_penalty(self.posterior, self.sharing, value)
+                self._register_penalty(value)
+                return
             if name == "max_log_alpha":
                 check_together(self.posterior, self.sharing, self.noise, value)
         if name == "weight" and self.posterior != "multiplicative":
             _refuse_fusion(self, sys._getframe(1))
         super().__setattr__(name, unwrapped(value))
 
+    def _register_penalty(self, penalty: Any) -> None:
+        """Store the penalty, as a submodule if it is a module, whose parameters are trained."""
+        self.__dict__.pop("penalty", None)
+        self._modules.pop("penalty", None)
+        held = self._modules if isinstance(penalty, torch.nn.Module) else self.__dict__
+        held["penalty"] = penalty
+
     def __getattr__(self, name: str) -> Any:
         """Return a parameter; see `_undrawn` for the means that other modules read."""
         parameters = self.__dict__.get("_parameters", {})
         if name not in parameters:
             return super().__getattr__(name)
-        if name == "weight" and self._log_variance_name in parameters and self._lk_draws:
-            return self._weight_of(parameters[name])
-        return parameters[name]
+        found = parameters[name]
+        if name == "weight" and (self._lk_draws or self._lk_masks):
+            return self._weight_of(found) if self._log_variance_name in parameters else found
+        return found
 
     def _weight_of(self, mean: Any) -> Any:
         """Return the means or, where noise is missed, the kept sample or an `UndrawnWeight`."""
         who = reader(3)
         if who in ("trusted", "script") or is_lazy(mean):
             return mean
+        if not self._lk_draws:
+            return self._masked()
         if self._lk_kept is not None:
             return self._sampled_weight()
         owner = f"the weight of a {type(self).__name__}"
@@ -164,17 +178,18 @@ class VariationalLayer(StochasticModule):
         check_input(input)
         self._check_shape(input)
         if not self._lk_draws:
-            if self.posterior == "scaled":
-                return self._product(self._padded(input), self._means(), self.bias)
-            return super().forward(input)  # type: ignore[misc]
-        if self.noise == "correlated":
-            return self._product(self._padded(self._scaled(input)), self._lk_stored, self.bias)
-        if self.posterior == "scaled":
+            if self.posterior != "scaled" and self._lk_mask() is None:
+                return super().forward(input)  # type: ignore[misc]
+            return self._product(self._padded(input), self._means(), self.bias)
+        if self.noise == "correlated" or self.posterior == "scaled":
+            self._lk_mask()  # raises before the scales are drawn
             input = self._scaled(input)
         padded = self._padded(input)
+        if self.noise == "correlated":
+            return self._product(padded, self._masked(), self.bias)
         if self._estimator == "local":
             return sample_output(
-                self, padded, self._lk_stored, self.bias, *self._variances(), self._draw
+                self, padded, self._masked(), self.bias, *self._variances(), self._draw
             )
         if self._estimator == "per_batch" or not self._batched(input) or not input.shape[0]:
             return self._product(padded, self._weights(self._lk_stored.shape), self.bias)
@@ -196,7 +211,7 @@ class VariationalLayer(StochasticModule):
             variances = exponential(variances)
         padded = None if x._variance is None else self._padded(x._variance)
         x = x._like(self._padded(x.mean), padded)
-        return _moments_rules.product(self._product, x, self._lk_stored, self.bias, variances)
+        return _moments_rules.product(self._product, x, self._masked(), self.bias, variances)
 
     @property
     def _estimator(self) -> str:
@@ -214,7 +229,7 @@ class VariationalLayer(StochasticModule):
     def _checked_log_variance(self) -> Tensor:
         own = self._shapes(self._lk_stored.shape)[self._log_variance_name]
         to = "scales" if self.noise == "correlated" else "groups" if self._grouped else "weight"
-        name, given = self._log_variance_name, self._log_variance
+        name, given = self._log_variance_name, unsplit(self._log_variance)
         found = _posterior.broadcastable(name, given, self._lk_stored, own, to)
         return found.expand(own) if self._grouped else found
 
@@ -237,29 +252,34 @@ class VariationalLayer(StochasticModule):
 
     def _deviations(self) -> Tensor:
         deviations = self._root()
-        return self._lk_stored * deviations if self.posterior == "multiplicative" else deviations
+        return self._masked() * deviations if self.posterior == "multiplicative" else deviations
+
+    def _masked(self) -> Tensor:
+        """Return the means with which the layer computes: without those that an `ELBO` masks."""
+        mask = self._lk_mask()
+        return self._lk_stored if mask is None else mask.applied(self._lk_stored, self, self)
 
     def _means(self) -> Tensor:
         """Return the means of the weights: `weight`, times the means of the scales."""
-        return self._lk_stored * self.scale if self.posterior == "scaled" else self._lk_stored
+        mean = self._masked()
+        return mean * unsplit(self.scale) if self.posterior == "scaled" else mean
 
     def _scale_moments(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Return the means and the standard deviations of the scales, one for each input unit."""
         if self.posterior == "scaled":
-            deviation = (0.5 * clamped(self.scale_log_sigma2)).exp()
-            return self.scale[0].to(dtype), deviation[0].to(dtype)
+            deviation = (0.5 * clamped(unsplit(self.scale_log_sigma2))).exp()
+            return unsplit(self.scale)[0].to(dtype), deviation[0].to(dtype)
         deviation = self._root()[0].to(dtype)
         return torch.ones_like(deviation), deviation
 
     def _weights(self, shape: Any) -> Tensor:
         """Draw samples of the weights; `shape` ends with the shape of the weights."""
-        return finite(
-            self._lk_stored + self._deviations() * self._lk_normals(shape, self._lk_stored)
-        )
+        mean = self._masked()
+        return finite(mean + self._deviations() * self._lk_normals(shape, mean))
 
     def _sampled_weight(self) -> Tensor:
         """Draw the weights with which a plain layer computes, within `sampled`."""
-        weight = self._lk_stored
+        weight = self._masked()
         if self.noise != "correlated":
             weight = self._weights(weight.shape)
         scaled = self.posterior == "scaled" or self.noise == "correlated"
@@ -268,7 +288,7 @@ class VariationalLayer(StochasticModule):
     def _variances(self) -> tuple[Tensor, bool]:
         """Return the variances of the weights and False, or their logarithms and True."""
         if self.posterior == "multiplicative":
-            return _posterior.multiplied(self._lk_stored, self._typed()), False
+            return _posterior.multiplied(self._masked(), self._typed()), False
         return self._typed(), True
 
     # Each subclass defines the methods below that it needs, with these arguments and results.
@@ -350,6 +370,9 @@ class VariationalLayer(StochasticModule):
             no noise, so log alpha is -inf there.
         """
         refresh(self)
+        return self._log_alpha()
+
+    def _log_alpha(self) -> Tensor:
         if self._grouped:
             given = _posterior.alike(self._lk_stored, self._checked_log_variance())
             found, size = _posterior.of_groups(*given)
@@ -357,7 +380,7 @@ class VariationalLayer(StochasticModule):
         if self.posterior == "additive":
             return self._bounded() - 2.0 * self._lk_stored.abs().log()
         if self.posterior == "scaled":
-            found = self.scale_log_sigma2 - 2.0 * self.scale.abs().log()
+            found = unsplit(self.scale_log_sigma2) - 2.0 * unsplit(self.scale).abs().log()
             return found.expand(self._lk_stored.shape)
         return self._bounded().expand(self._lk_stored.shape)
 
@@ -366,7 +389,7 @@ class VariationalLayer(StochasticModule):
         found = [super().extra_repr(), f"posterior={self.posterior!r}"]
         for name in ("sharing", "noise", "estimator", "max_log_alpha", "penalty"):
             value = getattr(self, name)
-            if value != DEFAULTS[name]:  # type: ignore[literal-required]
+            if value != DEFAULTS[name] and name not in self._modules:  # type: ignore[literal-required]
                 found.append(f"{name}={shown(value)}")
         return ", ".join(found)
 

@@ -69,10 +69,11 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         How to compute `neg_kl`: ``"exact"`` (the default), the name of a method with a gradient in
         `logunif_kl.methods.METHODS`, or a `logunif_kl.fitting.Fit`. With ``posterior="scaled"``,
         the KL of the scales is computed so. A `Prior`, such as a `StudentTPrior`, replaces the
-        log-uniform prior of the additive posterior. ``"kingma"`` is fitted for alpha <= 1 only, and
-        ``"lower_bound"`` holds for alpha <= 2.42. For larger alpha their KL falls without bound (to
-        -inf where mu = 0), and training diverges: use them with the multiplicative posterior and
-        ``max_log_alpha=0.0``.
+        log-uniform prior of the additive posterior. A prior that is a `torch.nn.Module` becomes a
+        submodule of the layer, so its parameters are trained and saved. ``"kingma"`` is fitted for
+        alpha <= 1 only, and ``"lower_bound"`` holds for alpha <= 2.42. For larger alpha their KL
+        falls without bound (to -inf where mu = 0), and training diverges: use them with the
+        multiplicative posterior and ``max_log_alpha=0.0``.
     generator : torch.Generator, optional
         Draws all noise of the layer, in place of torch's global generator. It is not part of the
         ``state_dict``. A copy or a pickle of the layer has its own generator in the same state. For

@@ -10,7 +10,7 @@ import torch
 
 from ..._errors import real_number, type_name
 from . import _penalty
-from ._arguments import check_module
+from ._arguments import check_gathered, check_module
 from ._hooks import refresh
 from ._layer import VariationalLayer
 from ._options import check_of
@@ -222,6 +222,7 @@ def layers(model: Any) -> list[tuple[str, Any, bool]]:
     seen: dict[Any, tuple[Tensor, Tensor, int]] = {}
     for name, layer in posteriors(check_module(model)):
         weight, log_variance = layer._lk_stored, layer._log_variance
+        check_gathered(name, weight)
         at = _place(weight, log_variance, seen)
         if at is None:
             seen[_key(weight, log_variance, seen)] = weight, log_variance, len(found)
@@ -241,13 +242,6 @@ def layers(model: Any) -> list[tuple[str, Any, bool]]:
             "logunif_kl.torch.nn.to_variational"
         )
     return found
-
-
-def parameter_name(name: str, layer: VariationalLayer | SampledWeight) -> str:
-    """Return the name of the parameter that has the means of a layer or weight in `layers`."""
-    if isinstance(layer, SampledWeight):
-        return name
-    return f"{name}.weight" if name else "weight"
 
 
 def posteriors(model: torch.nn.Module) -> Iterator[tuple[str, VariationalLayer | SampledWeight]]:

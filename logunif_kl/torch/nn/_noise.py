@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cache
 from itertools import count
+from threading import get_ident
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 import torch
 
-from .._internals import called_by_compiler, plain, transformed
+from .._internals import PLAIN_TYPES, called_by_compiler, plain, transformed
+from ._recomputation import Mask, as_before, in_checkpoint, may_be_checkpointed
 
 Tensor = torch.Tensor
 
@@ -24,6 +26,8 @@ class StochasticModule(torch.nn.Module):
     """The number of open `sampling` contexts of this module, in all threads."""
     _lk_kept: KeptNoise | None = None
     """The noise of the weights within `sampled`."""
+    _lk_masks: tuple[Mask, ...] = ()
+    """The masks of the runs of `ELBO(mask_from=)`, in all threads."""
     generator: torch.Generator | None
 
     @property
@@ -33,7 +37,7 @@ class StochasticModule(torch.nn.Module):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the module, but not its contexts, which do not hold for a copy."""
         super().__setstate__(
-            {k: x for k, x in state.items() if k not in ("_lk_sampling", "_lk_kept")}
+            {k: x for k, x in state.items() if k not in ("_lk_sampling", "_lk_kept", "_lk_masks")}
         )
 
     def __prepare_scriptable__(self) -> NoReturn:
@@ -49,6 +53,25 @@ class StochasticModule(torch.nn.Module):
         own: Any = self
         found: Any = self._parameters.get("weight")
         return own.weight if found is None else found
+
+    def _lk_mask(self) -> Mask | None:
+        """Return the mask of this call. Raise if the call repeats another one with other noise."""
+        masks = self._lk_masks
+        if torch.compiler.is_compiling():
+            return masks[-1] if masks else None
+        mask = (
+            next((m for m in masks[::-1] if m.thread in (0, get_ident())), None) if masks else None
+        )
+        if may_be_checkpointed():
+            kept = self._lk_kept
+            kept = "its own" if kept is not None and kept.in_checkpoint else kept
+            return as_before(self, (self._lk_sampling > 0 and not self.training, kept), mask)
+        if masks and mask is None:
+            raise RuntimeError(
+                f"a {type(self).__name__} was called while ELBO(mask_from=...) runs it in another "
+                "thread: call the model in the same thread, or copy it for the other thread"
+            )
+        return mask
 
     @property
     def _lk_draws(self) -> bool:
@@ -78,6 +101,7 @@ class KeptNoise:
         self, keys: dict[tuple[StochasticModule, str], int], generator: torch.Generator | None
     ) -> None:
         self._keys, self._generator = keys, generator
+        self.in_checkpoint = in_checkpoint()
         self._found: dict[tuple[int, tuple[int, ...]], Tensor] = {}
 
     def of(self, module: StochasticModule, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
@@ -88,7 +112,7 @@ class KeptNoise:
             with normal:
                 drawn = normals(shape, like, self._generator or module._lk_generator)
             self._found.setdefault(key, drawn)  # Another thread may have drawn it meanwhile.
-        return self._found[key].to(like.dtype)
+        return _as(self._found[key], like).to(like.dtype)
 
 
 def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -160,6 +184,37 @@ def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | N
         return torch.randn_like(like.redistribute(placements=placements))
     every = torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
     return distribute_tensor(every, like.device_mesh, placements, src_data_rank=None)
+
+
+def _as(noise: Any, like: Any) -> Any:
+    """Distribute noise like a tensor: FSDP2 gathers parameters before a layer computes."""
+    if type(noise) in PLAIN_TYPES and type(like) in PLAIN_TYPES:
+        return noise
+    if getattr(noise, "device_mesh", None) == getattr(like, "device_mesh", None):
+        return noise
+    every = noise.full_tensor() if hasattr(noise, "placements") else noise
+    if not hasattr(like, "placements"):
+        return every
+    from torch.distributed.tensor import Replicate, distribute_tensor
+
+    placements = [Replicate() for _ in like.placements]
+    return distribute_tensor(every, like.device_mesh, placements, src_data_rank=None)
+
+
+def unsplit(x: Any) -> Any:
+    """Replicate a DTensor along the processes that split a dimension of length 1.
+
+    PyTorch neither expands such a dimension nor gives its gradient the parameter's placement.
+    """
+    if type(x) in PLAIN_TYPES or not hasattr(x, "placements"):
+        return x
+    from torch.distributed.tensor import Replicate
+
+    placements = [
+        Replicate() if not p.is_replicate() and not p.is_partial() and x.shape[p.dim] == 1 else p
+        for p in x.placements
+    ]
+    return x.redistribute(placements=placements)
 
 
 def settled(x: Any) -> Any:

@@ -1,9 +1,10 @@
-"""Register the parameters of a `functools.partial` with the module that holds it."""
+"""Register the parameters of a `functools.partial`, or of a method's module, with an `ELBO`."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
 from functools import partial
+from types import MethodType
 from typing import Any
 
 import torch
@@ -33,6 +34,27 @@ class _Partial(torch.nn.Module):
         return function(*first, *args, **{**named, **kwargs})
 
 
+class _Method(torch.nn.Module):
+    """A method of a module, which is registered with this module."""
+
+    def __init__(self, given: MethodType) -> None:
+        super().__init__()
+        self.owner = given.__self__
+        self._function = given.__func__
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(self.owner, *args, **kwargs)
+
+
 def registered(function: Any, model: torch.nn.Module) -> Any:
-    """Wrap a `functools.partial` in a module, because torch finds no parameters in a partial."""
-    return _Partial(function, model) if isinstance(function, partial) else function
+    """Wrap a `functools.partial` or a method in a module, because torch finds no parameters there.
+
+    A method of a part of the model, or of a module that contains the model, stays as it is.
+    """
+    if isinstance(function, partial):
+        return _Partial(function, model)
+    owner = function.__self__ if isinstance(function, MethodType) else None
+    if not isinstance(owner, torch.nn.Module):
+        return function
+    within = owner in model.modules() or model in owner.modules()
+    return function if within else _Method(function)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.nn.utils import prune as torch_prune
 
-from ..._layers import SILENT, THRESHOLD, check_threshold
-from ._arguments import check_parameters, check_shape
+from ..._layers import SILENT, THRESHOLD, check_threshold, is_noisy
+from ._arguments import check_parameters, check_shape, whole
 from ._hooks import masked
 from ._models import layers, posteriors
 from ._sampled import SUFFIX, SampledWeight
@@ -87,6 +87,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     """
     threshold = check_threshold(threshold)
     found = layers(model)
+    whole(model, "prune the model before it is sharded")
     for name, layer, _ in found:
         check_shape(name, layer)
     _check_prunable(model)
@@ -94,7 +95,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
         with torch.no_grad():
             mask = kept_weights(layer, threshold)
             if layer._grouped:  # a group is pruned whole, because its weights share their noise
-                mask = ~(layer.log_alpha_of_weights() > threshold)
+                mask = ~is_noisy(layer.log_alpha_of_weights(), threshold)
         module, weight, log_variance = _parameters(layer)
         torch_prune.custom_from_mask(module, weight, mask)
         if layer.posterior != "multiplicative":
@@ -107,7 +108,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
 
 @torch.no_grad()
 def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
-    """Set the means with log alpha of at least a threshold to 0, in place, during training.
+    """Set the means with log alpha above a threshold to 0, in place, during training.
 
     Call it after each step of the optimizer to make the network sparser. The variances stay as
     they are, and later steps may change the means again.
@@ -146,7 +147,7 @@ def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
         module, own, _ = _parameters(layer)
         own += "_orig" if masked(module, own) else ""
         check_parameters(name, module, (own,))
-        noisy = layer.log_alpha_of_weights() >= threshold
+        noisy = is_noisy(layer.log_alpha_of_weights(), threshold)
         module._parameters[own].masked_fill_(noisy, 0.0)
 
 

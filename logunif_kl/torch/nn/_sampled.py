@@ -98,9 +98,9 @@ class SampledModule(StochasticModule):
 
     def _lk_weight(self, name: str, depth: int = 4) -> Tensor:
         """Return the sample or the mean for the code that is `depth` frames above `reader`."""
-        mean = self._lk_mean(name)
         if not self._lk_draws:
-            return mean
+            return self._lk_masked(name)
+        mean = self._lk_mean(name)
         if not self._lk_held.depth:
             return self._lk_outside(name, mean, depth)
         parameter, samples = self._lk_parameter(name), self._lk_held.samples
@@ -131,9 +131,14 @@ class SampledModule(StochasticModule):
         return self._lk_mean(name).requires_grad or self._lk_log_sigma2(name).requires_grad
 
     def _lk_sample(self, name: str, noise: Tensor) -> Tensor:
-        mean = self._lk_mean(name)
+        mean = self._lk_masked(name)
         deviation = (0.5 * clamped(self._lk_log_sigma2(name))).exp().to(mean.dtype)
         return finite(mean + deviation * noise)
+
+    def _lk_masked(self, name: str) -> Tensor:
+        """Return means without those that an `ELBO` masks."""
+        mask, mean = self._lk_mask(), self._lk_mean(name)
+        return mean if mask is None else mask.applied(mean, SampledWeight(self, name), (self, name))
 
     def _lk_parameter(self, name: str) -> Any:
         """Return the parameter of a weight's means."""
@@ -166,6 +171,13 @@ class SampledModule(StochasticModule):
 
 class _Recurrent(SampledModule):
     """A `torch.nn.RNNBase`, which keeps its parameters in a list too."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Assign a parameter, as FSDP2 does, without reading all weights as `RNNBase` does."""
+        if isinstance(value, Parameter) and name in self.__dict__.get("_flat_weights_names", ()):
+            self._parameters[name] = value
+            return
+        super().__setattr__(name, value)
 
     @property
     def _flat_weights(self) -> list[Any]:
@@ -260,6 +272,8 @@ def sample_weights(
         module.__class__ = _sampled_class(kind)
         kept = {name: options[name] for name in ("penalty", "generator", "initial")}
         module.__dict__.update(_lk_gaussian=tuple(names), _lk_held=held, _lk_options=kept)
+        if isinstance(kept["penalty"], torch.nn.Module):
+            module._modules["_lk_penalty"] = kept["penalty"]
         found.add(module)
     for module in model.modules():
         if found.intersection(module.modules()):
@@ -276,10 +290,18 @@ def make_plain(module: SampledModule) -> None:
     """Give a module its own class again, without the variances."""
     for name in module._lk_gaussian:
         del module._parameters[name + SUFFIX]
+    module._modules.pop("_lk_penalty", None)
     recurrent = isinstance(module, _Recurrent)
     plain: Any = module
     plain.__class__ = module._lk_plain
-    for name in ("_lk_gaussian", "_lk_held", "_lk_options", "_lk_sampling", "_lk_kept"):
+    for name in (
+        "_lk_gaussian",
+        "_lk_held",
+        "_lk_options",
+        "_lk_sampling",
+        "_lk_kept",
+        "_lk_masks",
+    ):
         module.__dict__.pop(name, None)
     if recurrent:
         plain._init_flat_weights()
@@ -325,8 +347,10 @@ class SampledWeight:
         terms = _terms.of_layer(self, self.module._buffers.get(f"{self.name}_mask"))
         return terms if whole else _terms.without_row(terms, self.padding_idx, len(self.weight))
 
-    def log_alpha_of_weights(self) -> Tensor:
+    def _log_alpha(self) -> Tensor:
         return self._log_variance - 2.0 * self.weight.abs().log()
+
+    log_alpha_of_weights = _log_alpha
 
 
 class PlainWeight(NamedTuple):

@@ -86,12 +86,13 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
 _lock = Lock()
 
 
-def _locked() -> Any:
+def changing() -> Any:
+    """Return a context in which no other thread counts contexts."""
     return nullcontext() if torch.compiler.is_compiling() else _lock
 
 
 def _count(modules: list[StochasticModule], step: int) -> None:
-    with _locked():
+    with changing():
         for module in modules:
             module._lk_sampling += step
 
@@ -107,7 +108,7 @@ def assigned(attribute: str, values: list[tuple[torch.nn.Module, Any]]) -> Itera
     The context that began last holds. Each one removes its own value when it ends.
     """
     own = object()
-    with _locked():
+    with changing():
         for module, value in values:
             users = [(None, getattr(module, attribute))]
             _assigned.setdefault((id(module), attribute), users).append((own, value))
@@ -115,7 +116,7 @@ def assigned(attribute: str, values: list[tuple[torch.nn.Module, Any]]) -> Itera
     try:
         yield
     finally:
-        with _locked():
+        with changing():
             for module, _ in values:
                 key = id(module), attribute
                 left = [each for each in _assigned.pop(key) if each[0] is not own]

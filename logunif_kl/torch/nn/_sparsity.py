@@ -19,11 +19,12 @@ from ..._layers import (
     check_measured,
     check_threshold,
     check_thresholds,
+    is_noisy,
     threshold_that_keeps,
 )
 from ...methods._progress import progress_bar
-from ._arguments import check_module, check_shape
-from ._conversion import VARIATIONAL
+from ._arguments import check_gathered, check_module, check_shape, sharded
+from ._conversion import VARIATIONAL, priors
 from ._convert import to_deterministic
 from ._dropout import GaussianDropoutLinear
 from ._hooks import refresh
@@ -261,8 +262,10 @@ def density_threshold(model: torch.nn.Module, density: float) -> float:
 def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
     """Yield (name, layer) for prunable layers and, if `sparse` is True, for sparse layers."""
     check_module(model)
-    found = False
+    found, others = False, priors(model)
     for name, module in model.named_modules():
+        if module in others:
+            continue
         check_shape(name, module)
         if is_sampled(module):
             found = True
@@ -280,7 +283,7 @@ def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
 
 def _of_others(model: torch.nn.Module) -> int:
     """Count the parameters of modules that cannot be pruned."""
-    ours: set[int] = set()
+    ours = {id(p) for module in priors(model) for p in module.parameters()}
     for module in model.modules():
         if is_weighted(module):
             ours.update(map(id, module.parameters(parametrize.is_parametrized(module))))
@@ -291,7 +294,11 @@ def _of_others(model: torch.nn.Module) -> int:
                 base = name.removesuffix("_orig").removesuffix(SUFFIX)
                 if parameter is not None and (base in own or "bias" in base):
                     ours.add(id(parameter))
-    return sum(p.numel() for p in model.parameters() if id(p) not in ours)
+    others = {name: p for name, p in model.named_parameters() if id(p) not in ours}
+    flat = next((name for name, p in others.items() if getattr(p, "_is_flat_param", False)), None)
+    if flat is not None:
+        raise sharded(flat)
+    return sum(p.numel() for p in others.values())
 
 
 def is_weighted(module: torch.nn.Module) -> bool:
@@ -311,7 +318,7 @@ def kept_weights(module: Any, threshold: float) -> Tensor:
     """Return a mask of the weights that are not 0 and whose log alpha is not above a threshold."""
     kept = means(module) != 0
     if isinstance(module, (VariationalLayer, SampledWeight)):
-        kept &= ~(module.log_alpha_of_weights() > threshold)
+        kept &= ~is_noisy(module.log_alpha_of_weights(), threshold)
     return kept
 
 
@@ -330,6 +337,8 @@ def with_kept(
     """
     # Keep the tensors in a list: if one were freed, another tensor could get the same `id`.
     rows = [(name, module, module.weight) for name, module in modules]
+    for name, _, weight in rows:
+        check_gathered(name, weight)
     # Layers with scales of their own do not prune a weight that they share.
     keys = [(id(weight), id(getattr(module, "scale", None))) for _, module, weight in rows]
     masks: dict[tuple[int, int], Tensor] = {}

@@ -8,6 +8,7 @@ import torch
 
 from ..._errors import OF_COMPLEX
 from . import _penalty, _posterior
+from ._noise import unsplit
 
 Tensor = torch.Tensor
 
@@ -32,7 +33,7 @@ def of_layer(layer: Any, mask: Tensor | None) -> list[_penalty.Term]:
         kept = 1 if mask is None or layer.penalty == _penalty.EXACT else mask
         return [("normal", *_posterior.alike(weight, log_variance), kept)]
     if layer.posterior == "scaled":
-        of_scales = _posterior.alike(layer.scale, layer.scale_log_sigma2)
+        of_scales = _posterior.alike(unsplit(layer.scale), unsplit(layer.scale_log_sigma2))
         counts = 1 if mask is None else mask
         return [
             ("normal", *of_scales, _count(layer, mask, layer._scales(), layer.scale)),

@@ -5,7 +5,8 @@ from itertools import product
 
 import torch
 import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_module, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
@@ -218,6 +219,141 @@ def tensor_parallel(mesh):
     yield "tensor parallel:noise", bool((ratio - 1).abs() < 0.05)
 
 
+PARALLEL = {
+    **POSTERIORS,
+    "groups": {"sharing": "input"},
+    "input": {"posterior": "multiplicative", "sharing": "input"},
+    "scaled": {"posterior": "scaled"},
+    "prior": {"penalty": nn.NormalPrior(1.0)},
+}
+
+
+def steps_in_parallel(mesh):
+    """A step of Adam, the KL, the counts, a sample, pruning and the file of each posterior."""
+    x, y = torch.randn(5, 6, generator=generator()), torch.arange(5) % 4
+    for name, options in PARALLEL.items():
+        torch.manual_seed(3)
+        plain = torch.nn.Sequential(
+            nn.VariationalLinear(6, 8, **{"initial": -1.0, **options}),
+            torch.nn.ReLU(),
+            nn.VariationalLinear(8, 4, **{"initial": -1.0, **options}),
+        )
+        model = copy.deepcopy(plain)
+        parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+        optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+        nn.ELBO(model, nn.categorical_log_likelihood, 9, mask_from=3.0)(x, y).loss.backward()
+        optimizer.step()
+        plain.load_state_dict({key: whole(p) for key, p in model.state_dict().items()})
+        optimizer.zero_grad()
+        kls = [nn.kl(each) for each in (model, plain)]
+        fine = torch.allclose(*kls)
+        for each in kls:
+            each.backward()
+        for a, b in zip(model.parameters(), plain.parameters(), strict=True):
+            fine &= b.grad is None or torch.allclose(whole(a.grad), b.grad, 1e-4, 1e-5)
+        optimizer.step()
+        plain.load_state_dict({key: whole(p) for key, p in model.state_dict().items()})
+        fine &= nn.sparsity(model, 0.0) == nn.sparsity(plain, 0.0)
+        outputs = []
+        for each in (model, plain):
+            with nn.sampled(each, generator(1)):
+                outputs.append(whole(each(x)))
+            outputs.append(whole(nn.prune(each, 0.0).eval()(x)))
+        fine &= all(torch.allclose(outputs[i], outputs[i + 2], 1e-4, 1e-5) for i in (0, 1))
+        yield f"tensor parallel:{name}", fine and torch.allclose(nn.kl(model), nn.kl(plain))
+
+
+def sharded_in_two_dimensions(mesh):
+    """As tensor parallelism and FSDP2 leave the parameters, on one mesh."""
+    square = init_device_mesh("cpu", (2, 1), mesh_dim_names=("data", "tensor"))
+    for name in ("additive", "scaled"):
+        torch.manual_seed(3)
+        layer = nn.VariationalLinear(6, 4, initial=-1.0, **PARALLEL[name])
+        model = torch.nn.Sequential(copy.deepcopy(layer))
+        parallelize_module(model, square["tensor"], {"0": RowwiseParallel()})
+        fully_shard(model[0], mesh=square["data"])
+        found = nn.kl(model)
+        found.backward()
+        layer.kl().backward()
+        fine = torch.allclose(found, layer.kl())
+        for a, b in zip(model.parameters(), layer.parameters(), strict=True):
+            fine &= b.grad is None or torch.allclose(whole(a.grad), b.grad, 1e-4, 1e-5)
+        yield f"two dimensions:{name}", fine
+
+
+class First(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        found = self.inner(x, x, x) if isinstance(self.inner, ATTENTION) else self.inner(x)
+        return found[0] if isinstance(found, tuple) else found
+
+
+ATTENTION = torch.nn.MultiheadAttention
+CONVERTED = {
+    "GRU": lambda: torch.nn.GRU(4, 6),
+    "RNN": lambda: torch.nn.RNN(4, 6, bias=False),
+    "attention": lambda: ATTENTION(4, 2),
+    "layer": lambda: torch.nn.Linear(4, 4),
+}
+
+
+def converted(mesh):
+    """Converted modules under FSDP2: a step, and one sample in two calls."""
+    x = torch.randn(3, 2, 4, generator=generator())
+    for name, make in CONVERTED.items():
+        torch.manual_seed(3)
+        plain = nn.to_variational(First(make()), initial=-2.0)
+        model = copy.deepcopy(plain)
+        fully_shard(model.inner, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+        (model(x).sum() + nn.kl(model)).backward()
+        fine = all(p.grad is not None for p in model.parameters())
+        with nn.sampled(model, generator(1)):
+            found, again = model(x), model(x)
+        with nn.sampled(plain, generator(1)):
+            expected = plain(x)
+        fine &= torch.allclose(found, expected, atol=1e-6) and torch.equal(found, again)
+        yield f"FSDP2:{name}", fine
+        if name in ("GRU", "layer"):
+            for refused in (nn.to_deterministic, nn.to_compact, nn.prune):
+                yield f"FSDP2:{name}:{refused.__name__}", says(refused, model, "sharded by FSDP")
+
+
+def says(function, model, words):
+    try:
+        function(model)
+    except (RuntimeError, TypeError) as error:
+        return words in str(error)
+    return False
+
+
+def wrapped(mesh):
+    """FSDP1 of a whole ELBO; a flat tensor is refused elsewhere. DDP is unwrapped."""
+    for original in (True, False):
+        torch.manual_seed(3)
+        plain = nn.VariationalLinear(6, 4, initial=-1.0)
+        x, y = torch.randn(5, 6, generator=generator()), torch.arange(5) % 4
+        elbo = nn.ELBO(torch.nn.Sequential(plain), nn.categorical_log_likelihood, 9)
+        expected = nn.kl(plain).item()
+        options = {"use_orig_params": original, "device_id": torch.device("cpu")}
+        model = FullyShardedDataParallel(elbo, **options)
+        for function in (nn.kl, nn.sparsity, nn.to_compact):
+            yield f"FSDP1:{original}:{function.__name__}", says(function, model, "sharded by")
+        bound = model(x, y)
+        bound.loss.backward()
+        yield f"FSDP1:{original}:step", abs(bound.neg_kl.item() + expected) < 1e-4
+    model = DistributedDataParallel(torch.nn.Sequential(nn.VariationalLinear(6, 4)))
+    for function in (nn.to_compact, nn.to_sparse):
+        made = function(model)
+        fine = type(made) is torch.nn.Sequential
+        state = made.state_dict()
+        fine &= torch.equal(nn.load_sparse(model, state)(x), made(x))
+        yield f"DDP:{function.__name__}", fine
+
+
 def controls(mesh):
     """That the shards of a DTensor get different noise, where torch's own would be the same."""
     like = distribute_tensor(torch.zeros(4, 4), mesh, [Shard(0)])
@@ -231,5 +367,8 @@ def controls(mesh):
 
 
 def checks(mesh):
-    for make in (controls, data_parallel, tensors, counts, tensor_parallel):
+    for make in (
+        *(controls, data_parallel, tensors, counts, tensor_parallel, steps_in_parallel),
+        *(sharded_in_two_dimensions, converted, wrapped),
+    ):
         yield from make(mesh)

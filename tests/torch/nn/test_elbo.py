@@ -2,11 +2,15 @@
 
 import copy
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from torch.nn.utils import parametrizations  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
@@ -330,7 +334,7 @@ class TestMasks:
         x, y = torch.randn(5, 3), torch.randn(5, 2)
         elbo = nn.ELBO(model, nn.normal_log_likelihood, 100, mask_from=3.0)
         run = torch.compile(elbo, backend="aot_eager") if compiled else elbo
-        noisy = {name: each >= 3.0 for name, each in nn.log_alpha(model).items()}
+        noisy = {name: each > 3.0 for name, each in nn.log_alpha(model).items()}
         assert sum(int(each.sum()) for each in noisy.values()) > 0
         bound = seeded(run, x, y)
         bound.expected_log_likelihood.backward()
@@ -346,3 +350,110 @@ class TestMasks:
         torch.testing.assert_close(bound.expected_log_likelihood, zeroed.expected_log_likelihood)
         assert zeroed.neg_kl != bound.neg_kl
         torch.compiler.reset()
+
+    @pytest.mark.parametrize("reentrant", [False, True])
+    @pytest.mark.parametrize("kind", ["layers", "sampled", "evaluation"])
+    def test_the_second_run_of_a_checkpoint(self, kind, reentrant):
+        """Two runs of the model, of which each has another mask."""
+
+        def slopes(run):
+            torch.manual_seed(1)
+            plain = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.RNN(4, 2))
+            chosen = (torch.nn.Linear, torch.nn.RNN) if kind == "sampled" else torch.nn.Linear
+            model = nn.to_variational(plain, modules=chosen, initial=0.0)
+            if kind == "evaluation":
+                model[0].eval()
+                model.append(nn.VariationalLinear(2, 2))
+
+            def forward(x):
+                for layer in model:
+                    x = run(layer, x)
+                    x = x[0] if isinstance(x, tuple) else x
+                return x
+
+            model.forward = forward
+            x, y = torch.randn(5, 3, requires_grad=True), torch.randn(5, 2)
+            elbos = [nn.ELBO(model, nn.normal_log_likelihood, 9, mask_from=t) for t in (3.0, 1.0)]
+            bounds = [seeded(elbo, x, y) for elbo in elbos]
+            sum(bound.expected_log_likelihood for bound in bounds).backward()
+            return [x.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
+
+        found = slopes(partial(checkpoint, use_reentrant=reentrant))
+        torch.testing.assert_close(found, slopes(lambda layer, x: layer(x)))
+
+    @pytest.mark.parametrize(
+        "normalised",
+        [
+            parametrizations.weight_norm,
+            parametrizations.spectral_norm,
+            parametrizations.orthogonal,
+            torch.nn.utils.weight_norm,
+            torch.nn.utils.spectral_norm,
+            partial(torch.nn.utils.prune.random_unstructured, name="weight", amount=0.25),
+            partial(nn.prune, threshold=-60.0),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning")
+    def test_weights_that_are_computed(self, normalised):
+        """All means are masked, and no parameter changes."""
+        model = normalised(nn.VariationalLinear(4, 3, initial=-50.0))
+        before = copy.deepcopy(model.state_dict())
+        outputs = []
+
+        def likelihood(output, y):
+            outputs.append(output)
+            return -(output - y).square()
+
+        elbo = nn.ELBO(model, likelihood, 5, mask_from=-70.0)
+        elbo(torch.randn(5, 4), torch.zeros(5, 3)).loss.backward()
+        torch.testing.assert_close(outputs[0], model.bias.expand(5, 3), atol=1e-6, rtol=0.0)
+        for name, x in model.state_dict().items():
+            assert "original" not in name or torch.equal(x, before[name])
+
+    def test_ties_are_kept(self):
+        """All functions keep as many weights as `density_threshold` promises."""
+        layer = nn.VariationalLinear(4, 1, bias=False, initial=0.0)
+        layer.weight.data = torch.tensor([[1.0, 0.5, 0.1, 0.01]])
+        threshold = nn.density_threshold(layer, 0.5)
+        elbo = nn.ELBO(layer, nn.normal_log_likelihood, 9, mask_from=threshold)
+        elbo(torch.ones(2, 4), torch.zeros(2, 1)).expected_log_likelihood.backward()
+        assert layer.weight.grad.count_nonzero() == nn.sparsity(layer, threshold).kept == 2
+        nn.zero_means(layer, threshold)
+        assert layer.weight.count_nonzero() == 2
+
+    def test_a_call_in_another_thread(self):
+        layer = nn.VariationalLinear(3, 2)
+        model = torch.nn.Sequential(layer)
+        model.forward = lambda x: ThreadPoolExecutor(1).submit(layer, x).result()
+        elbo = nn.ELBO(model, nn.normal_log_likelihood, 9, mask_from=3.0)
+        with pytest.raises(RuntimeError, match="in another thread"):
+            elbo(torch.ones(2, 3), torch.zeros(2, 2))
+        assert layer(torch.ones(2, 3)).shape == (2, 2)
+
+
+class Head(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log_sigma2 = torch.nn.Parameter(torch.zeros(()))
+
+    def log_prob(self, output, target):
+        return nn.normal_log_likelihood(output, target, self.log_sigma2)
+
+
+def test_a_method_of_a_module():
+    """Its parameters are those of the ELBO; another likelihood can be assigned."""
+    head = Head()
+    elbo = nn.ELBO(nn.VariationalLinear(3, 1), head.log_prob, 10)
+    assert [p is head.log_sigma2 for p in elbo.parameters()].count(True) == 1
+    elbo.double()
+    elbo(torch.ones(2, 3).double(), torch.ones(2, 1).double()).loss.backward()
+    assert head.log_sigma2.grad.dtype == torch.float64
+    twin = copy.deepcopy(elbo)
+    twin.log_likelihood.owner.log_sigma2.data.fill_(1.0)
+    assert head.log_sigma2 == 0.0
+    elbo.log_likelihood = nn.normal_log_likelihood
+    assert "log_likelihood" not in " ".join(elbo.state_dict())
+    # A method of the model itself, or of a module that holds the model, is registered there.
+    layer = nn.VariationalLinear(3, 1)
+    layer.log_prob = Head.log_prob.__get__(layer)
+    assert len(list(nn.ELBO(layer, layer.log_prob, 10).parameters())) == 3

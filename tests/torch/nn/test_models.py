@@ -2,6 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -350,3 +352,42 @@ def test_parameter_groups(posterior):
     assert {id(p) for p in others["params"]} == {id(getattr(layer, name)) for name in own}
     assert len(decayed["params"]) == (5 if posterior == "scaled" else 4)
     assert (decayed["weight_decay"], others["weight_decay"], others["lr"]) == (0.1, 0.0, 2.0)
+
+
+class Trainer:
+    """What a Trainer of Hugging Face does in a step, with the model's own loss."""
+
+    def __init__(self, model, scaled):
+        self.model, self.model_accepts_loss_kwargs = model, scaled
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        squares = (model(inputs) - 1.0).square().sum(1)
+        scaled = self.model_accepts_loss_kwargs and num_items_in_batch is not None
+        loss = squares.sum() / num_items_in_batch if scaled else squares.mean()
+        return (loss, squares) if return_outputs else loss
+
+    def step(self, parts, inputs):
+        self.current_gradient_accumulation_steps = parts
+        self.model.zero_grad()
+        for part in inputs.chunk(parts):
+            loss = self.compute_loss(self.model, part, num_items_in_batch=len(inputs))
+            (loss if self.model_accepts_loss_kwargs else loss / parts).backward()
+        return [p.grad.clone() for p in self.model.parameters()]
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_recipe_for_accumulated_gradients(scaled):
+    """As on the page: in 1, 4 and 16 parts, the gradient is that of the bound."""
+    page = Path(__file__).parents[3] / "docs" / "guide" / "recipes.md"
+    lines = (
+        page.read_text().partition(">>> class BoundTrainer")[2].partition("\n>>>")[0].split("\n")
+    )
+    code = "\n".join(["class BoundTrainer" + lines[0], *(each[4:] for each in lines[1:])])
+    known = {"transformers": SimpleNamespace(Trainer=Trainer), "nn": nn, "labels": 100}
+    exec(code, known)
+    model = nn.VariationalLinear(3, 2, initial=-80.0)
+    trainer, x = known["BoundTrainer"](model, scaled), torch.randn(16, 3)
+    (nn.kl(model) / 100 + (model(x) - 1.0).square().sum(1).mean()).backward()
+    expected = [p.grad.clone() for p in model.parameters()]
+    for parts in (1, 4, 16):
+        torch.testing.assert_close(trainer.step(parts, x), expected)

@@ -196,3 +196,57 @@ class TestLayers:
         for one, two in zip(layer.parameters(), twin.parameters(), strict=True):
             if one.grad is not None:
                 torch.testing.assert_close(one.grad, two.grad, rtol=1e-5, atol=1e-7)
+
+
+class Learned(torch.nn.Module):
+    """N(0, variance) with a trained variance, as in empirical Bayes."""
+
+    def __init__(self):
+        super().__init__()
+        self.log_variance = torch.nn.Parameter(torch.zeros(1))
+
+    def neg_kl(self, mu, log_sigma2):
+        squares = (mu.square() + log_sigma2.exp()) / self.log_variance.exp()
+        return -0.5 * (squares - 1.0 + self.log_variance - log_sigma2)
+
+
+def networks():
+    plain = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 2))
+    yield "layer", nn.VariationalLinear(3, 2, penalty=Learned())
+    assigned = nn.VariationalLinear(3, 2)
+    assigned.penalty = Learned()
+    yield "assigned", assigned
+    yield "converted", nn.to_variational(plain, penalty=Learned())
+    yield "sampled", nn.to_variational(torch.nn.GRU(3, 2), penalty=Learned())
+    lazy = nn.LazyVariationalLinear(2, penalty=Learned())
+    lazy(torch.ones(2, 3))
+    yield "lazy", lazy
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules are a new feature")
+@pytest.mark.parametrize(("name", "model"), [*networks()])
+def test_a_prior_with_parameters(name, model):
+    """It is trained, saved, converted and copied with the layers, which share one."""
+    (prior,) = [m for m in model.modules() if isinstance(m, Learned)]
+    nn.kl(model).backward()
+    assert (prior.log_variance.grad != 0.0).all()
+    assert sum("log_variance" in each for each, _ in model.named_parameters()) == 1
+    twin = copy.deepcopy(model.double())
+    assert prior.log_variance.dtype == torch.float64
+    prior.log_variance.data.fill_(2.0)
+    assert nn.kl(twin) != nn.kl(model)
+    twin.load_state_dict(model.state_dict())
+    assert nn.kl(twin) == nn.kl(model)
+    # It is not a part of the network.
+    assert nn.sparsity(model) == nn.sparsity(nn.to_deterministic(model))
+    assert not any("penalty" in each for each in nn.conversion(model).left)
+    assert not any("log_variance" in each for each in nn.to_deterministic(model).state_dict())
+
+
+def test_another_penalty_than_a_module():
+    layer = nn.VariationalLinear(3, 2, penalty=Learned())
+    layer.penalty = "exact"
+    assert (layer.penalty, len([*layer.parameters()])) == ("exact", 3)
+    layer.penalty = prior = Learned()
+    assert layer.penalty is prior
+    assert len([*layer.parameters()]) == 4

@@ -275,6 +275,67 @@ class TestCheckpoint:
         assert torch.equal(model.generator.get_state(), after)
 
 
+KINDS = {
+    "local": lambda: nn.VariationalLinear(4, 4, initial=0.0),
+    "per_batch": lambda: nn.VariationalLinear(4, 4, initial=0.0, estimator="per_batch"),
+    "scaled": lambda: nn.VariationalLinear(4, 4, posterior="scaled"),
+    "sampled": lambda: nn.to_variational(torch.nn.Bilinear(4, 4, 4), initial=0.0),
+}
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+class TestCheckpointWithinContexts:
+    """The gradient is that of the noise that was drawn, or the backward is refused."""
+
+    def both(self, kind, reentrant):
+        torch.manual_seed(1)
+        model, x = KINDS[kind](), torch.randn(6, 4, requires_grad=True)
+        args = (x, x) if kind == "sampled" else (x,)
+        return model, model, args, partial(checkpoint, model, *args, use_reentrant=reentrant)
+
+    def test_sampled(self, kind, reentrant):
+        model, plain, args, again = self.both(kind, reentrant)
+        with nn.sampled(model, generator(2)):
+            expected = slopes(model, plain(*args).sin().sum())
+            again().sin().sum().backward()
+            output = again().sum()
+        close([p.grad for p in model.parameters()], expected)
+        with pytest.raises(RuntimeError, match="began or ended meanwhile"):
+            output.backward()
+        seeded(again).sum().backward()
+        with nn.sampled(model):
+            output = again().sum()
+            with nn.sampled(model), pytest.raises(RuntimeError, match="began or ended meanwhile"):
+                output.backward()
+
+    def test_sampling(self, kind, reentrant):
+        model, _, _, again = self.both(kind, reentrant)
+        output = again().sum()
+        with nn.sampling(model):  # without effect, in training mode
+            output.backward()
+        model.eval()
+        output = again().sum()
+        with nn.sampling(model):
+            drawn = again().sum()
+            with pytest.raises(RuntimeError, match="began or ended meanwhile"):
+                output.backward()
+        with pytest.raises(RuntimeError, match="began or ended meanwhile"):
+            drawn.backward()
+
+    def test_a_context_within_a_checkpoint(self, kind, reentrant):
+        """The second run opens the context again, and draws the same noise."""
+        model, plain, args, _ = self.both(kind, reentrant)
+
+        def run(*args):
+            with nn.sampled(model):
+                return plain(*args)
+
+        expected = slopes(model, seeded(run, *args).sin().sum())
+        seeded(partial(checkpoint, run, *args, use_reentrant=reentrant)).sin().sum().backward()
+        close([p.grad for p in model.parameters()], expected)
+
+
 class TestGenerator:
     @every_pair
     def test_draws_all_noise(self, case, posterior, estimator):

@@ -1,0 +1,122 @@
+"""In what state a module ran in an activation checkpoint, for its second run in the backward pass.
+
+A context such as `sampled` may begin or end between the two runs. PyTorch restores its generators,
+but it does not know our contexts.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from threading import get_ident
+from types import FrameType
+from typing import Any
+
+import torch
+
+from ..._layers import is_noisy
+
+Tensor = torch.Tensor
+
+# For each kind of a frame in torch.utils.checkpoint: its variable that lives as long as the graph,
+# and whether the frame computes the outputs again.
+_FRAMES = {
+    "forward": ("ctx", False),
+    "backward": ("ctx", True),
+    "checkpoint": ("gen", False),
+    "unpack_hook": ("frame", True),
+}
+
+
+class Mask:
+    """The means that one run of a model with `ELBO(mask_from=)` leaves out."""
+
+    def __init__(self, threshold: float) -> None:
+        self.threshold = threshold
+        self._noisy: dict[Any, Tensor] = {}
+        self.thread = 0 if torch.compiler.is_compiling() else get_ident()
+
+    def applied(self, mean: Tensor, of: Any, key: Any) -> Tensor:
+        """Return the means of the weight `of` without the noisy ones, found once for each key."""
+        if torch.compiler.is_compiling():
+            noisy = is_noisy(of._log_alpha().detach(), self.threshold)
+            return mean.masked_fill(noisy, 0.0)
+        if key not in self._noisy:
+            with torch.no_grad():
+                self._noisy[key] = is_noisy(of._log_alpha(), self.threshold)
+        return mean.masked_fill(self._noisy[key], 0.0)
+
+
+class _FirstRun:
+    """What a module found when it ran in a checkpoint for the first time."""
+
+    def __init__(self) -> None:
+        self.noise: list[Any] = []
+        self.mask: Mask | None = None
+
+
+PLAIN_NOISE = (False, None)
+
+
+def may_be_checkpointed() -> bool:
+    """Whether the caller may run in a checkpoint, or again for one. This takes little time."""
+    if torch.compiler.is_compiling():
+        return False
+    if torch._C._current_graph_task_id() != -1:
+        return True
+    if torch.is_grad_enabled():
+        return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+    # Within the forward of an autograd Function, and so of a reentrant checkpoint, the forward mode
+    # is off. It is on within `no_grad`.
+    return not torch._C._is_fwd_grad_enabled() and not torch.is_inference_mode_enabled()
+
+
+def in_checkpoint() -> bool:
+    """Whether the caller runs in a checkpoint, or again for one."""
+    return may_be_checkpointed() and any(True for _ in _regions())
+
+
+def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | None:
+    """Keep the state of a call for a second run, or compare it with that of the first run.
+
+    `noise` says which noise the call draws: `PLAIN_NOISE` if no context changes it. Return the mask
+    of the first run.
+    """
+    regions = [*_regions()]
+    again = next((region for repeated, region in regions if repeated), None)
+    if again is not None:
+        before = getattr(again, "_lk_first", {}).get(module) or _FirstRun()
+        if noise not in (before.noise or [PLAIN_NOISE]):
+            raise RuntimeError(
+                f"the backward pass runs a {type(module).__name__} again, for "
+                "torch.utils.checkpoint, but its noise is not that of the first run, because a "
+                "context of sampled or sampling began or ended meanwhile: call backward() within "
+                "the same context as the model"
+            )
+        mask = before.mask if mask is None else mask
+    if mask is not None or noise != PLAIN_NOISE:
+        for _, region in regions:
+            if not hasattr(region, "_lk_first"):
+                region._lk_first = {}
+            kept = region._lk_first.setdefault(module, _FirstRun())
+            kept.noise.append(noise)
+            kept.mask = mask
+    return mask
+
+
+def _regions() -> Iterator[tuple[bool, Any]]:
+    """Yield (whether it runs again, object) for the checkpoints of the caller, from inside out.
+
+    The object lives as long as the graph of the checkpoint.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "torch.utils.checkpoint":
+            name, repeated = _FRAMES.get(frame.f_code.co_name, ("", False))
+            found = frame.f_locals.get(name)
+            if name == "gen" and found is not None:
+                found = found.gi_frame.f_locals.get("new_frame")
+            if found is not None:
+                yield repeated, found
+        frame = frame.f_back
