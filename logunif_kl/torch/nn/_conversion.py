@@ -104,7 +104,8 @@ def priors(model: torch.nn.Module) -> set[torch.nn.Module]:
     found = set()
     for module in model.modules():
         name = "penalty" if isinstance(module, VariationalLayer) else "_lk_penalty"
-        own = module._modules.get(name)
+        # A scripted module has another container, without `get`.
+        own = module._modules[name] if name in module._modules else None
         found.update(() if own is None else own.modules())
     return found
 
