@@ -159,3 +159,45 @@ def neg_kl_normal(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, A
     shallow = binary32.below(xp, a.s, a.u, grad.near.bound) * (near * c)
     d_mu = xp.where(beyond, steep, shallow)
     return value, d_mu * a.c, d_log_sigma2
+
+
+# Beyond this |log_sigma2|, 2^128 moves from 1/sigma^2 to mu^2: 2^64 in 1/sigma, up to a factor that
+# corrects the rounding of log(2^128).
+_WIDE, _LOG_STEP = 120.0, 88.72283935546875
+_UP, _DOWN = 2.0**64 * (1.0 + 2.0**-23), 2.0**-64 * (1.0 - 2.0**-23)
+
+
+def portable(xp: Namespace, mu: Array, log_sigma2: Array) -> tuple[Array, Array, Array]:
+    """Return the same as `neg_kl_normal` by operations that every runtime of exported programs has.
+
+    There is no operation on bits, and the errors are up to three times as large.
+    """
+    infinite, zero = xp.full_like(mu, math.inf), xp.full_like(mu, 0.0)
+    narrow, broad = log_sigma2 < -_WIDE, log_sigma2 > _WIDE
+    c = xp.where(narrow, _UP, xp.where(broad, _DOWN, xp.full_like(mu, 1.0)))
+    moved = xp.where(narrow, -_LOG_STEP, xp.where(broad, _LOG_STEP, zero))
+    precision = xp.exp(-0.5 * (log_sigma2 - moved))
+    t = (mu * c) * precision
+    u = 0.5 * (t * t)
+    # Set u to its limit where mu is 0 or infinite, because mu/sigma may be 0 * inf there.
+    nothing = (mu == 0.0) & (log_sigma2 > -math.inf)
+    size = xp.abs(mu)
+    u = xp.where(nothing, zero, xp.where((size == math.inf) & (log_sigma2 < math.inf), infinite, u))
+
+    gap = _table("kl_gap")
+    v = u + gap.shift
+    low = u + u * (binary32.horner(xp, gap.near.coefficients, u) * u)
+    half_log = xp.where(u < math.inf, xp.log(v), 2.0 * xp.log(size) - (log_sigma2 + _LOG2))
+    far = _far(xp, gap, v, 0.5 * half_log + gap.far.base)
+    value = -xp.where(u >= gap.near.bound, far, low)
+
+    grad = _table("neg_kl_grad")
+    slope = 1.0 + binary32.horner(xp, grad.near.coefficients, u) * u
+    far = _far(xp, grad, u + grad.shift, xp.full_like(mu, grad.far.base))
+    if grad.between is not None:
+        far = xp.where(u >= grad.between.bound, far, _between(xp, grad.between, u))
+    beyond = u >= grad.near.bound
+    d_log_sigma2 = xp.where(beyond, far, u * slope)
+    shallow = xp.where(nothing, mu, (t * precision) * c)
+    d_mu = xp.where(beyond, -2.0 * far / xp.where(beyond, mu, 1.0), -(slope * shallow))
+    return value, d_mu, d_log_sigma2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from .._arithmetic import derivatives, functions, limits
+from .._arithmetic import derivatives, functions, limits, normal_float32
 from ._internals import traced_to_leave
 from ._namespace import exportable, working, xp
 
@@ -82,21 +82,14 @@ class Composite:
         self, mu: Tensor, log_sigma2: Tensor, mu_order: int, log_sigma2_order: int
     ) -> Tensor:
         """Return the derivative of these orders (sum at least 2), in float32 or float64."""
-        arguments = _portable(mu), _portable(log_sigma2)
-        found = derivatives.neg_kl_normal_derivative(xp, *arguments, mu_order, log_sigma2_order)
-        return found.to(mu.dtype)
+        orders = mu_order, log_sigma2_order
+        return derivatives.neg_kl_normal_derivative(xp, mu, log_sigma2, *orders)
 
 
 def _normal(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return -KL and its derivatives in mu and log_sigma2, in float32 for the half types."""
     mu, log_sigma2 = working(mu), working(log_sigma2)
-    value, d_mu, d_log_sigma2 = functions.neg_kl_normal(xp, _portable(mu), _portable(log_sigma2))
-    return value.to(mu.dtype), d_mu.to(mu.dtype), d_log_sigma2.to(mu.dtype)
-
-
-def _portable(x: Tensor) -> Tensor:
-    """Convert to float64 while torch.export or torch.jit.trace writes a program.
-
-    The float32 arithmetic reads the bits of numbers, which no ONNX or TorchScript operator does.
-    """
-    return x.double() if traced_to_leave() and x.device.type != "mps" else x
+    if traced_to_leave() and mu.dtype is torch.float32:
+        # No operator of ONNX or TorchScript reads the bits of float32 numbers.
+        return normal_float32.portable(xp, mu, log_sigma2)
+    return functions.neg_kl_normal(xp, mu, log_sigma2)

@@ -128,6 +128,12 @@ def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | Non
         _check(generator, device)
     if hasattr(like, "placements"):
         return _distributed(shape, like, generator)
+    if generator is not None and torch.compiler.is_exporting():
+        raise ValueError(
+            "generator= was given to a layer, but an exported program cannot hold a "
+            "torch.Generator: export the model in evaluation mode, or set the layer's generator "
+            "to None"
+        )
     if generator is not None and torch.compiler.is_compiling():
         # A compiled graph cannot hold a generator, but it can hold a number that identifies one.
         number, call = _number(generator)
