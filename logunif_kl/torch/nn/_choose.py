@@ -15,7 +15,8 @@ from ._conversion import VARIATIONAL
 from ._layer import VariationalLayer
 from ._options import DEFAULTS, VariationalOptions, without_embeddings
 from ._posterior import shapes
-from ._sampled import SUFFIX, SampledModule, has_sampled_form, lazily_sampled, matrices
+from ._sampled import SUFFIX, SampledModule
+from ._sampled_kinds import has_sampled_form, lazily_sampled, matrices
 
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]

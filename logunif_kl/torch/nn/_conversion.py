@@ -19,7 +19,8 @@ from ._embedding import VariationalEmbedding
 from ._hooks import copies
 from ._layer import VariationalLayer
 from ._linear import VariationalLinear
-from ._sampled import SampledModule, has_sampled_form, matrices
+from ._sampled import SampledModule
+from ._sampled_kinds import has_sampled_form, matrices
 
 Tensor = torch.Tensor
 

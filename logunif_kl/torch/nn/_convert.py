@@ -29,10 +29,10 @@ from ._sampled import (
     SampledModule,
     apart,
     gaussians,
-    has_sampled_form,
     make_plain,
     sample_weights,
 )
+from ._sampled_kinds import has_sampled_form
 from ._tied import forget_tied_variances, name_tied_variances
 
 Tensor = torch.Tensor

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from ._chains import ELEMENTWISE, Part, chains, outputs, parts
+from ._chains import ELEMENTWISE, chains, outputs
 from ._dropout import GaussianDropoutA
+from ._traces import Part, parts
 
 Tensor = torch.Tensor
 Weights = dict[nn.Module, tuple[Tensor, Tensor | None]]

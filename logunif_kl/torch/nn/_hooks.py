@@ -68,6 +68,12 @@ def masked(module: Any, name: str) -> bool:
     return f"{name}_mask" in module._buffers and f"{name}_orig" in module._parameters
 
 
+def reset_method(kind: Any) -> Any:
+    """Return the method of a class that draws initial weights, or None."""
+    found = getattr(kind, "reset_parameters", None)
+    return getattr(kind, "_reset_parameters", None) if found is None else found  # of attention
+
+
 def own_parameter(module: Any, name: str) -> Any:
     """Return a parameter of a module, which may have a mask, or None."""
     found = module._parameters.get(name)

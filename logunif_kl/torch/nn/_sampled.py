@@ -17,9 +17,10 @@ from torch.nn import Parameter
 from ..._layers import SILENT
 from . import _terms
 from ._draws import Draws
-from ._hooks import computed_names, masked, means_assigned, own_parameter
+from ._hooks import masked, means_assigned, own_parameter, reset_method
 from ._local import clamped, finite
 from ._noise import StochasticModule
+from ._sampled_kinds import matrices
 from ._undrawn import reader, undrawn, unwrapped
 
 Tensor = torch.Tensor
@@ -213,20 +214,16 @@ def _sampled_class(plain: Any) -> type[SampledModule]:
     for kind, own in ((torch.nn.RNNBase, _Recurrent), (torch.nn.ParameterList, _List)):
         base = own if issubclass(plain, kind) else base
     methods: dict[str, Any] = {"_lk_plain": plain}
-    # A module of the user may have no such method, and attention has one of another name.
-    if any(hasattr(plain, name) for name in _RESET):
+    # A module of the user may have no such method.
+    if reset_method(plain) is not None:
         methods["reset_parameters"] = _reset_parameters
     return type(f"Sampled{plain.__name__}", (base, plain), methods)
 
 
-_RESET = ("reset_parameters", "_reset_parameters")
-
-
 def _reset_parameters(self: SampledModule) -> None:
     """Set the weights as torch does, and log sigma^2 to its initial value."""
-    name = next(each for each in _RESET if hasattr(self._lk_plain, each))
     with means_assigned(self, self._lk_gaussian):
-        getattr(self._lk_plain, name)(self)
+        reset_method(self._lk_plain)(self)
     with torch.no_grad():
         for each in self._lk_gaussian:
             variances = own_parameter(self, each + SUFFIX)
@@ -363,42 +360,6 @@ def gaussians(name: str, module: SampledModule) -> Iterator[tuple[str, SampledWe
     """Yield the Gaussian weights of a module, with their full names."""
     for each in module._lk_gaussian:
         yield f"{name}.{each}" if name else each, SampledWeight(module, each)
-
-
-@cache
-def _kinds() -> tuple[type[torch.nn.Module], ...]:
-    return (
-        *(torch.nn.MultiheadAttention, torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN),
-        *(torch.nn.LSTMCell, torch.nn.GRUCell, torch.nn.RNNCell, torch.nn.Bilinear),
-        *(torch.nn.ConvTranspose1d, torch.nn.ConvTranspose2d, torch.nn.ConvTranspose3d),
-        *(torch.nn.EmbeddingBag, torch.nn.modules.linear.NonDynamicallyQuantizableLinear),
-    )
-
-
-def has_sampled_form(module: torch.nn.Module) -> bool:
-    """Whether `to_variational` converts a module to a sampled one, unless told otherwise."""
-    kind = type(module)
-    hugging_face = (kind.__module__, kind.__name__) == ("transformers.pytorch_utils", "Conv1D")
-    return kind in _kinds() or hugging_face
-
-
-def lazily_sampled(module: Any) -> bool:
-    """Whether a lazy module will have a sampled form after its first batch."""
-    return getattr(module, "cls_to_become", None) in _kinds()
-
-
-def matrices(module: torch.nn.Module) -> list[str]:
-    """Name the parameters of a module itself that have two dimensions or more, without biases.
-
-    A weight that a hook computes is named instead of the parameters that it is computed from.
-    """
-    found = []
-    computed = computed_names(module)
-    for name, parameter in module._parameters.items():
-        own = next((each for each in computed if name.startswith(f"{each}_")), name)
-        if parameter is not None and parameter.ndim > 1 and "bias" not in name:
-            found.append(own)
-    return [*dict.fromkeys(found)]
 
 
 def weights_of(name: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:

@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
-from functools import cache
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -16,6 +13,7 @@ from torch.nn import functional as F
 from .._internals import traced_to_leave
 from ._arguments import check_channels, check_features
 from ._local import without_autocast
+from ._matrices import KEPT, Made, of_scipy, of_torch, versions_of, wide
 from ._moments import check_input
 
 Tensor = torch.Tensor
@@ -62,7 +60,7 @@ class SparseLayer(torch.nn.Module):
             self.register_buffer("columns", columns.to(narrow))
             self.register_buffer("row_starts", starts.int())
             self.register_buffer("bias", None if bias is None else bias.detach().clone())
-        self._made: _Made | None = None
+        self._made: Made | None = None
 
     @property
     def weight(self) -> Tensor:
@@ -84,18 +82,18 @@ class SparseLayer(torch.nn.Module):
         self, starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]
     ) -> Any:
         """Make a sparse matrix of the backend (torch or SciPy) from rows, columns and values."""
-        make = _of_scipy if self.backend == "scipy" else _of_torch
-        return make(starts.int(), columns.int(), values.to(_wide(values.dtype)), size)
+        make = of_scipy if self.backend == "scipy" else of_torch
+        return make(starts.int(), columns.int(), values.to(wide(values.dtype)), size)
 
     def _kept_matrix(self, shape: tuple[int, ...], make: Callable[[], Any]) -> Any:
         """Return the matrix for inputs of a shape, made again if it or the buffers have changed."""
         made = self._made  # Read this once, because other threads assign it too.
         if made is None or made.shape != shape or not made.is_of(self._buffers):
-            before = [self._buffers[name] for name in _KEPT]
-            versions = _versions(before)
+            before = [self._buffers[name] for name in KEPT]
+            versions = versions_of(before)
             # Do not make an inference tensor: a later call may differentiate through the matrix.
             with torch.inference_mode(False):
-                made = _Made(make(), shape, before, versions)
+                made = Made(make(), shape, before, versions)
             # The graph of weights that require grad serves one backward pass only.
             self._made = None if versions is None or self.values.requires_grad else made
         return made.matrix
@@ -112,7 +110,7 @@ class SparseLayer(torch.nn.Module):
                 "no gradients: call the model under torch.no_grad(), or make it with "
                 "backend='torch'"
             )
-        product = matrix @ columns.detach().to(_wide(columns.dtype)).numpy()
+        product = matrix @ columns.detach().to(wide(columns.dtype)).numpy()
         return torch.from_numpy(product).to(columns.dtype)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -133,72 +131,6 @@ class SparseLayer(torch.nn.Module):
             f"bias={self.bias is not None}, kept={len(self.values)}, "
             f"weights={math.prod(self.shape)}, backend={self.backend!r}"
         )
-
-
-class _Made(NamedTuple):
-    """The matrix of a layer for inputs of one shape, and what it was made from."""
-
-    matrix: Any
-    shape: tuple[int, ...]
-    buffers: list[Any]
-    versions: int | None
-    """How often the buffers were changed in place."""
-
-    def is_of(self, given: dict[str, Any]) -> bool:
-        """Whether the matrix was made from these buffers, which have not changed since."""
-        values, columns, starts = self.buffers
-        return (
-            given["values"] is values
-            and given["columns"] is columns
-            and given["row_starts"] is starts
-            and values._version + columns._version + starts._version == self.versions
-        )
-
-
-_KEPT = ("values", "columns", "row_starts")
-
-
-def _versions(buffers: list[Any]) -> int | None:
-    """Count the changes of tensors in place, or return None if PyTorch does not count them."""
-    try:
-        return sum([each._version for each in buffers])
-    except RuntimeError:  # for tensors that were made within torch.inference_mode
-        return None
-
-
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype in which to multiply: float32 for half types, otherwise the given dtype."""
-    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
-
-
-def _of_torch(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
-    with _first:
-        _tell_once()
-    # Check the indices, because a file may hold wrong indices.
-    return torch.sparse_csr_tensor(starts, columns, values, size, check_invariants=True)
-
-
-_first = Lock()
-
-
-@cache
-def _tell_once() -> None:
-    """Make a first matrix, for which alone PyTorch warns that such matrices are in beta state.
-
-    Later calls need no filter, which would hide the warnings of other threads.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        none = torch.zeros(0, dtype=torch.int32, device="cpu")
-        torch.sparse_csr_tensor(F.pad(none, (0, 1)), none, none.float(), (0, 0), device="cpu")
-
-
-def _of_scipy(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, int]) -> Any:
-    from scipy.sparse import csr_array
-
-    found = csr_array((values.numpy(), columns.numpy(), starts.numpy()), shape=size)
-    found.check_format()
-    return found
 
 
 class SparseLinear(SparseLayer):

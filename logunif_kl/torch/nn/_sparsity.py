@@ -34,10 +34,9 @@ from ._sampled import (
     SUFFIX,
     SampledModule,
     SampledWeight,
-    has_sampled_form,
-    matrices,
     weights_of,
 )
+from ._sampled_kinds import has_sampled_form, matrices
 from ._sparse import SparseLayer
 
 Tensor = torch.Tensor
