@@ -230,6 +230,35 @@ class TestToVariational:
         assert made.log_sigma2.requires_grad
         assert nn.to_variational(torch.nn.Linear(2, 2, device="meta")).log_sigma2.is_meta
 
+    @pytest.mark.parametrize(
+        ("plain", "name", "options"),
+        [
+            (torch.nn.Linear(3, 2), "noise", {}),
+            (torch.nn.Linear(3, 2), "log_sigma2", {}),
+            (torch.nn.Linear(3, 2), "scale", {"posterior": "scaled"}),
+            (torch.nn.GRUCell(3, 2), "weight_hh_log_sigma2", {}),
+        ],
+    )
+    @pytest.mark.parametrize("kind", ["attribute", "buffer", "parameter"])
+    def test_a_name_that_the_user_has_taken(self, kind, plain, name, options):
+        model = torch.nn.Sequential(copy.deepcopy(plain))
+        if kind == "attribute":
+            setattr(model[0], name, 0.5)
+        elif kind == "buffer":
+            model[0].register_buffer(name, torch.ones(2))
+        else:
+            model[0].register_parameter(name, torch.nn.Parameter(torch.ones(2)))
+        with pytest.raises(ValueError, match=rf"^module '0' has an attribute '{name}', a name that"):
+            nn.to_variational(model, inplace=True, **options)
+        assert type(model[0]) is type(plain)
+
+    def test_other_names_are_the_users(self):
+        layer = torch.nn.Linear(3, 2)
+        layer.p, layer.scale, layer.q = 0.3, torch.nn.Parameter(torch.ones(2)), torch.ones(1)
+        made = nn.to_deterministic(nn.to_variational(layer))
+        assert (made.p, *map(torch.Tensor.tolist, (made.scale, made.q))) == (0.3, [1.0, 1.0], [1.0])
+        assert vars(made).keys() == vars(layer).keys()
+
     def test_no_random_number_is_taken(self):
         torch.manual_seed(0)
         model = convolutional()
