@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _errors
-from ._arguments import Arrays, Tensors, parse
+from . import _arguments, _errors
+from ._arguments import parse
 from ._convention import additive_constant, shifted
 from ._numpy import ufuncs
 from ._numpy.reduction import reduced, reduced_over
@@ -64,7 +64,7 @@ _SIGN = {"neg_kl": 1.0, "neg_kl_normal": 1.0, "kl": -1.0, "kl_normal": -1.0}
 
 def value(name: str, zero_at: float, log_c: float | None, reduction: str, **arguments: Any) -> Any:
     parsed = parse(arguments)
-    if isinstance(parsed, Tensors):
+    if isinstance(parsed, _arguments.Tensors):
         function = getattr(module_of(parsed.framework), name)
         return function(**parsed.given, zero_at=zero_at, log_c=log_c, reduction=reduction)
     constant = _SIGN[name] * additive_constant(zero_at, log_c)
@@ -73,14 +73,14 @@ def value(name: str, zero_at: float, log_c: float | None, reduction: str, **argu
 
 def derivative(name: str, log_alpha: Any) -> Any:
     parsed = parse({"log_alpha": log_alpha})
-    if isinstance(parsed, Tensors):
+    if isinstance(parsed, _arguments.Tensors):
         return getattr(module_of(parsed.framework), name)(**parsed.given)
     return compute(_OPERATIONS[name], parsed)
 
 
 def converted(operation: Operation, **arguments: Any) -> Any:
     parsed = parse(arguments)
-    if isinstance(parsed, Tensors):
+    if isinstance(parsed, _arguments.Tensors):
         return module_of(parsed.framework)._converted(operation.arithmetic, **parsed.given)
     return compute(operation, parsed)
 
@@ -98,7 +98,7 @@ def evaluate(
 def without_tensors(arguments: dict[str, Any]) -> Any:
     """Parse arguments, and raise TypeError if one is a tensor."""
     parsed = parse(arguments)
-    if isinstance(parsed, Tensors):
+    if isinstance(parsed, _arguments.Tensors):
         for name, given in parsed.given.items():
             if _errors.framework(type(given)) is not None:
                 raise _errors.unsupported(name, given)
@@ -113,7 +113,7 @@ def compute(
     The result is a new array, which the caller may change in place.
     """
     _errors.check_reduction(reduction)
-    if isinstance(parsed, Arrays):
+    if isinstance(parsed, _arguments.Arrays):
         return _over_namespace(operation, parsed, constant, reduction)
     values = parsed.values
     half = (constant != 0.0 or reduction != "none") and parsed.half
@@ -139,7 +139,9 @@ def compute(
     return result
 
 
-def _over_namespace(operation: Operation, arrays: Arrays, constant: float, reduction: str) -> Any:
+def _over_namespace(
+    operation: Operation, arrays: _arguments.Arrays, constant: float, reduction: str
+) -> Any:
     xp = arrays.xp
     try:
         with np.errstate(all="ignore"):  # Some namespaces compute with NumPy, which warns.

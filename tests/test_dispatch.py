@@ -12,6 +12,7 @@ import pytest
 
 import logunif_kl as lk
 from logunif_kl._dispatch import Operation, evaluate
+from tests import child
 from tests.functions import Temperature
 from tests.ufunc_battery import same
 
@@ -536,3 +537,23 @@ def test_ragged_rows():
         ValueError, match=r"^log_alpha cannot be read as one array .* rows of equal length$"
     ):
         lk.neg_kl([[1.0], [1.0, 2.0]])
+
+
+RELOADED = """
+import importlib, sys
+import array_api_strict as xs
+import numpy as np
+import logunif_kl as lk
+
+for name in sorted(name for name in sys.modules if name.startswith("logunif_kl")):
+    importlib.reload(sys.modules[name])
+    for array in (np.ones(2), xs.asarray([1.0, 1.0])):
+        found = lk.kl(array)
+        assert type(found) is type(array), name
+        assert float(found[0]) == lk.kl(1.0), name
+"""
+
+
+def test_a_module_may_be_loaded_again():
+    """As notebooks do after a change of a file: the classes in it are new ones."""
+    child.output(RELOADED)

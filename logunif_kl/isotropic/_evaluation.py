@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import _errors
+from .. import _arguments, _errors
 from .._arguments import (
     NAMESPACE,
     NUMBER,
     PROTOCOL,
-    Tensors,
     framework_of,
     kind_of,
     parse,
@@ -38,7 +37,7 @@ def of_log_alpha(
 ) -> Any:
     """Return -KL of groups of k weights (complex weights if k is None), or a derivative of -KL."""
     parsed = parse({"log_alpha": log_alpha})
-    if isinstance(parsed, Tensors):
+    if isinstance(parsed, _arguments.Tensors):
         module = _module(parsed.framework, **parsed.given)
         return module.of_log_alpha(log_alpha, k, order, zero_at, log_c, reduction)
     return compute(_derivative(k, order), parsed, constant(k, zero_at, log_c), reduction)
