@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -91,6 +92,17 @@ def copies(model: torch.nn.Module) -> dict[int, Any]:
             if isinstance(value, torch.Tensor) and value.grad_fn is not None:
                 found[id(value)] = value.detach().clone()
     return found
+
+
+def copy_hooks(module: Any, to: Any, memo: dict[int, Any]) -> None:
+    """Give a new layer copies of the hooks of a layer, except those that compute its weights."""
+    for name in ("_forward_pre_hooks", "_forward_hooks"):
+        for key, hook in getattr(module, name).items():
+            if not isinstance(hook, BasePruningMethod):
+                getattr(to, name)[key] = copy.deepcopy(hook, memo)
+                for kind in (f"{name}_with_kwargs", f"{name}_always_called"):
+                    if key in getattr(module, kind, ()):
+                        getattr(to, kind)[key] = True
 
 
 def remove_masks(module: Any) -> None:

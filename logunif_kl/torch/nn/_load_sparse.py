@@ -14,7 +14,7 @@ from ..._layers import one_of
 from ._arguments import check_parameters, shown_name
 from ._convert import check_known, plain_kind, without_samples
 from ._dead_units import links
-from ._hooks import copies
+from ._hooks import copies, copy_hooks
 from ._sampled import PlainWeight
 from ._sparse import BACKENDS
 from ._sparsity import weighted
@@ -92,7 +92,10 @@ def load_sparse(
             made[id(module)] = sparse_layer(kind, module, weight, bias, backend)
         else:
             made[id(module)] = dense_layer(kind, module, weight, bias)
-    loaded = copy.deepcopy(model, {**copies(model), **made}).eval()
+    memo: dict[int, Any] = {**copies(model), **made}
+    loaded = copy.deepcopy(model, memo).eval()
+    for module in found:
+        copy_hooks(module, made[id(module)], memo)
     _leave_meta(loaded, state_dict)
     loaded.load_state_dict(state_dict)
     return loaded

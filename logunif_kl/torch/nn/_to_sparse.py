@@ -16,7 +16,7 @@ from ._arguments import check_parameters, shown_few, shown_name
 from ._convert import check_known, plain_kind, without_samples
 from ._dead_units import Weights, graphs
 from ._dead_units import drop_units as dropped
-from ._hooks import copies
+from ._hooks import copies, copy_hooks
 from ._sampled import PlainWeight
 from ._sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
 from ._sparsity import means, weighted, with_kept
@@ -79,7 +79,7 @@ def to_sparse(
     torch.nn.Module
         A copy in evaluation mode, whose sparse layers have no trainable parameters. Its
         ``state_dict`` holds ``values``, ``columns``, ``row_starts`` and ``bias`` of each
-        sparse layer; `load_sparse` loads it. Hooks of the layers are not copied. No exporter takes
+        sparse layer; `load_sparse` loads it. Layers keep their hooks. No exporter takes
         CSR matrices: export the result of `to_compact`.
 
     Raises
@@ -150,8 +150,8 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
     Returns
     -------
     torch.nn.Module
-        A copy in evaluation mode, whose weights do not require gradients. Hooks of the layers are
-        not copied. `load_sparse` loads its ``state_dict``.
+        A copy in evaluation mode, whose weights do not require gradients. Layers keep their hooks.
+        `load_sparse` loads its ``state_dict``.
 
     Warns
     -----
@@ -230,7 +230,11 @@ def _rebuilt(
     def built(weights: Weights) -> tuple[torch.nn.Module, list[torch.nn.Module]]:
         made = {id(module): make(module, *weights[module]) for module in weights}
         # With `made` in its memo, deepcopy takes the new layers instead of copying the old ones.
-        return copy.deepcopy(model, {**copies(model), **made}).eval(), [*made.values()]
+        memo: dict[int, Any] = {**copies(model), **made}
+        network = copy.deepcopy(model, memo).eval()
+        for module in weights:
+            copy_hooks(module, made[id(module)], memo)
+        return network, [*made.values()]
 
     network, layers = built(small)
     fewer = [each for each in weights if small[each][0].shape != weights[each][0].shape]

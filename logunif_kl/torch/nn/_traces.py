@@ -62,6 +62,16 @@ class _Tracer(fx.Tracer):
         self.graph = fx.Graph(tracer_cls=_Tracer)
         self.tensor_attrs = {}
         self.made: list[weakref.ref[fx.Proxy]] = []
+        self.branched = False
+        """Whether the code asked for numbers, perhaps within a ``try`` that hides the error."""
+
+    def to_bool(self, obj: fx.Proxy) -> bool:
+        self.branched = True
+        return super().to_bool(obj)
+
+    def iter(self, obj: fx.Proxy) -> Iterator[Any]:
+        self.branched = True
+        return super().iter(obj)
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         found = super().proxy(node)
@@ -168,7 +178,7 @@ _ANY = object()
 
 
 def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any]) -> fx.Graph | None:
-    """Trace a model, or return None if something keeps an activation."""
+    """Trace a model, or return None if it branches on an activation, or something keeps one."""
     tracer = _Tracer()
     attributes = tracer.attributes(model, names)
     # A copy of the structure, because the forward may keep what it computes.
@@ -190,7 +200,7 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
         output: Any = same.forward(*args, **options)
     tracer.create_node("output", "output", (tracer.create_arg(output),), {})
     value = args = options = output = None
-    if any(made() is not None for made in tracer.made[kept:]):
+    if tracer.branched or any(made() is not None for made in tracer.made[kept:]):
         return None
     for node in reversed(tracer.graph.nodes):
         if node.op == "get_attr" and not node.users:

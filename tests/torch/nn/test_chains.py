@@ -268,6 +268,13 @@ def branching(self, x, extra, flag, scale):
     return self.net[2](self.net[1](self.net[0](x))) if x.sum() > 0 else self.net[0](x).sum()
 
 
+def hiding_its_branch(self, x, extra, flag, scale):
+    try:
+        return self.net(x) if x.sum() > 0 else self.net[0](x).sum()
+    except Exception:
+        return self.net(x)
+
+
 def whole(self, x, extra, flag, scale):
     y = self.net(x) * scale
     y = y if extra is None else y + extra
@@ -275,7 +282,7 @@ def whole(self, x, extra, flag, scale):
 
 
 PARTS = (sliced, hidden, iterated, none, scaled, remembered, remembers, weights_in_a_list)
-PARTS += (weights_of_a_part, layers_of_a_part, branching, whole)
+PARTS += (weights_of_a_part, layers_of_a_part, branching, hiding_its_branch, whole)
 
 
 @pytest.mark.parametrize("hook", [False, True])
@@ -317,6 +324,23 @@ def test_a_trace_changes_nothing_for_other_threads():
         finally:
             done.set()
         assert len(made.result().a.weight) == 6
+
+
+def test_layers_keep_their_hooks():
+    def twice(module, args, kwargs, output):
+        return 2.0 * output
+
+    def keep_whole(module, args):
+        return (args[0] + 1.0,)
+
+    torch.manual_seed(0)
+    model, x = Model(in_units).eval(), torch.randn(3, 5)
+    model.a.register_forward_hook(twice, with_kwargs=True)
+    model.b.register_forward_pre_hook(keep_whole)
+    compact, sparse = nn.to_compact(model), nn.to_sparse(model, max_density=1.0)
+    loaded = nn.load_sparse(model, sparse.state_dict())
+    for each in (compact, sparse, loaded):
+        torch.testing.assert_close(each(x), model(x))
 
 
 class Shared(torch.nn.Module):
