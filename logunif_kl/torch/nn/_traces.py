@@ -50,6 +50,16 @@ class Part(NamedTuple):
         return found
 
 
+class _Activation(fx.Proxy):
+    """A proxy that is an instance of a tensor, for code that asks for the type of an input."""
+
+    _is_param = False  # `isinstance` of a Parameter reads this attribute.
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return torch.Tensor
+
+
 class _Tracer(fx.Tracer):
     """Record the calls of modules and functions in a graph.
 
@@ -65,6 +75,9 @@ class _Tracer(fx.Tracer):
         self.branched = False
         """Whether the code asked for numbers, perhaps within a ``try`` that hides the error."""
 
+    def create_arg(self, a: Any) -> Any:
+        return a.node if issubclass(type(a), fx.Proxy) else super().create_arg(a)
+
     def to_bool(self, obj: fx.Proxy) -> bool:
         self.branched = True
         return super().to_bool(obj)
@@ -74,11 +87,11 @@ class _Tracer(fx.Tracer):
         return super().iter(obj)
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
-        found = super().proxy(node)
+        found = _Activation(node, self)
         self.made.append(weakref.ref(found))
         return found
 
-    def attributes(self, model: nn.Module, layers: set[str]) -> dict[int, fx.Proxy]:
+    def attributes(self, model: nn.Module, layers: set[str]) -> dict[int, Any]:
         """Return proxies of the tensors of a model, by their `id`.
 
         These are parameters, buffers, and the weights of layers that hooks compute.
@@ -87,7 +100,10 @@ class _Tracer(fx.Tracer):
         for path in sorted(layers):
             given = model.get_submodule(path).__dict__.items()
             named += [(f"{path}.{k}", v) for k, v in given if isinstance(v, torch.Tensor)]
-        return {id(x): self.create_proxy("get_attr", name, (), {}) for name, x in named}
+        found = {id(x): self.create_proxy("get_attr", name, (), {}) for name, x in named}
+        for _, x in named:
+            found[id(x)]._is_param = isinstance(x, nn.Parameter)
+        return found
 
     def watch(self, model: nn.Module, layers: set[str], deep: bool) -> None:
         """Let the modules of a copied model record their calls.

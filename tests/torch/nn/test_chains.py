@@ -275,6 +275,11 @@ def hiding_its_branch(self, x, extra, flag, scale):
         return self.net(x)
 
 
+def by_type(self, x, extra, flag, scale):
+    y = self.net(x) if torch.is_tensor(x) and isinstance(self.own, torch.nn.Parameter) else x
+    return y + self.net[0](x).sum() if isinstance(x, torch.Tensor) else y
+
+
 def whole(self, x, extra, flag, scale):
     y = self.net(x) * scale
     y = y if extra is None else y + extra
@@ -282,7 +287,7 @@ def whole(self, x, extra, flag, scale):
 
 
 PARTS = (sliced, hidden, iterated, none, scaled, remembered, remembers, weights_in_a_list)
-PARTS += (weights_of_a_part, layers_of_a_part, branching, hiding_its_branch, whole)
+PARTS += (weights_of_a_part, layers_of_a_part, branching, hiding_its_branch, by_type, whole)
 
 
 @pytest.mark.parametrize("hook", [False, True])
