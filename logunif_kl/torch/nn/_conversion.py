@@ -106,7 +106,7 @@ def priors(model: torch.nn.Module) -> set[torch.nn.Module]:
     for module in model.modules():
         name = "penalty" if isinstance(module, VariationalLayer) else "_lk_penalty"
         # A scripted module has another container, without `get`.
-        own = module._modules[name] if name in module._modules else None
+        own = module._modules[name] if name in module._modules else None  # noqa: SIM401
         found.update(() if own is None else own.modules())
     return found
 

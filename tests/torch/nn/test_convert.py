@@ -248,7 +248,9 @@ class TestToVariational:
             model[0].register_buffer(name, torch.ones(2))
         else:
             model[0].register_parameter(name, torch.nn.Parameter(torch.ones(2)))
-        with pytest.raises(ValueError, match=rf"^module '0' has an attribute '{name}', a name that"):
+        with pytest.raises(
+            ValueError, match=rf"^module '0' has an attribute '{name}', a name that"
+        ):
             nn.to_variational(model, inplace=True, **options)
         assert type(model[0]) is type(plain)
 
