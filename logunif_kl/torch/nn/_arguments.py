@@ -107,7 +107,7 @@ def check_shape(name: str, module: torch.nn.Module) -> None:
 
 def check_gathered(name: str, weight: Any) -> None:
     """Raise for a weight that FullyShardedDataParallel has flattened, or whose memory it freed."""
-    if is_lazy(weight):
+    if weight.ndim > 1 and type(weight) is not Tensor:
         return
     flat = weight.ndim < 2 and getattr(weight, "_fsdp_flattened", False)
     computed = type(weight) is Tensor and plain(weight) and weight.numel() > 0

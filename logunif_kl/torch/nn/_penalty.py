@@ -20,6 +20,7 @@ from ..._layers import is_prior, refused, returned
 from .._api import neg_kl, neg_kl_normal
 from .._foreach import total as exact_total
 from .._internals import called_by_compiler
+from .._sharded import on_shards
 from ..isotropic import neg_kl_vector
 from ._priors import NormalPrior
 
@@ -219,5 +220,7 @@ class Numerical(Function):
 def _by_numpy(name: str, what: str, x: Tensor) -> Tensor:
     from ...methods import METHODS
 
+    if hasattr(x, "placements"):
+        return on_shards(lambda shard: _by_numpy(name, what, shard))(x)
     found = getattr(METHODS[name], what)(x.detach().cpu().numpy())
     return torch.from_numpy(np.asarray(found)).to(x)

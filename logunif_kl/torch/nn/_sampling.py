@@ -19,6 +19,7 @@ from ._arguments import check_module
 from ._inputs import tensors
 from ._models import kind_name
 from ._noise import StochasticModule, own_generator
+from ._recomputation import OPENED
 from ._sampled import SampledModule
 
 DROPOUTS = (
@@ -88,6 +89,8 @@ _lock = Lock()
 
 def changing() -> Any:
     """Return a context in which no other thread counts contexts."""
+    if not OPENED:
+        OPENED.append(True)
     return nullcontext() if torch.compiler.is_compiling() else _lock
 
 

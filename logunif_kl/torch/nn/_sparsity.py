@@ -24,7 +24,7 @@ from ..._layers import (
 )
 from ...methods._progress import progress_bar
 from ._arguments import check_gathered, check_module, check_shape, sharded
-from ._conversion import VARIATIONAL, priors
+from ._conversion import VARIATIONAL, prior_of, priors
 from ._convert import to_deterministic
 from ._dropout import GaussianDropoutLinear
 from ._hooks import refresh
@@ -283,8 +283,11 @@ def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
 
 def _of_others(model: torch.nn.Module) -> int:
     """Count the parameters of modules that cannot be pruned."""
-    ours = {id(p) for module in priors(model) for p in module.parameters()}
+    ours: set[int] = set()
     for module in model.modules():
+        prior = prior_of(module)
+        if prior is not None:
+            ours.update(map(id, prior.parameters()))
         if is_weighted(module):
             ours.update(map(id, module.parameters(parametrize.is_parametrized(module))))
         elif is_sampled(module):
