@@ -103,18 +103,11 @@ def priors(model: torch.nn.Module) -> set[torch.nn.Module]:
     """Return the modules of priors that layers of a model hold, which are not of the network."""
     found: set[torch.nn.Module] = set()
     for module in model.modules():
-        own = prior_of(module)
-        if own is not None:
-            found.update(own.modules())
+        if module._modules:
+            name = "penalty" if isinstance(module, VariationalLayer) else "_lk_penalty"
+            own = module._modules.get(name)
+            found.update(() if own is None else own.modules())
     return found
-
-
-def prior_of(module: torch.nn.Module) -> torch.nn.Module | None:
-    """Return the prior of a layer, if it is a module."""
-    if not module._modules:
-        return None
-    name = "penalty" if isinstance(module, VariationalLayer) else "_lk_penalty"
-    return module._modules.get(name)
 
 
 def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor]]]:

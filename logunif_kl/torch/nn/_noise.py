@@ -71,8 +71,9 @@ class StochasticModule(torch.nn.Module):
             return masks[-1] if masks else None
         mask = next((m for m in masks[::-1] if m.thread in (0, get_ident())), None)
         if may_be_checkpointed():
-            kept = self._lk_kept
-            kept = "its own" if kept is not None and kept.in_checkpoint else kept
+            kept: Any = self._lk_kept
+            if kept is not None and kept.in_checkpoint:
+                kept = "of the checkpoint"  # which opens another context when it runs again
             return as_before(self, (self._lk_sampling > 0 and not self.training, kept), mask)
         if masks and mask is None:
             raise RuntimeError(

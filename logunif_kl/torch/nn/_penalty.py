@@ -94,14 +94,15 @@ def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
             else:
                 sums.append(count * approximate(penalty, kind, *tensors).sum())
     sums = [*(exact_total(group) for group in groups.values()), *sums]
-    sums = [_gathered(value) for value in sums]
+    sums = [gathered(value) for value in sums]
     found = sums[0]
     for value in sums[1:]:
         found = found + value.to(found.device)
     return found
 
 
-def _gathered(value: Any) -> Tensor:
+def gathered(value: Any) -> Tensor:
+    """Gather a DTensor from all processes; return another tensor unchanged."""
     return value.full_tensor() if hasattr(value, "full_tensor") else value
 
 
