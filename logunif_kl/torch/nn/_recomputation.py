@@ -68,20 +68,21 @@ PLAIN_NOISE = (False, None)
 
 
 def may_run_again() -> bool:
-    """Whether the caller may run again for a checkpoint: in a backward pass, with gradients."""
-    return is_grad_enabled() and not is_compiling() and _current_graph_task_id() != -1
+    """Whether the caller may run again for a checkpoint: whether a backward pass runs it."""
+    return not is_compiling() and _current_graph_task_id() != -1
 
 
 def may_be_checkpointed() -> bool:
     """Whether the caller may run in a checkpoint, or again for one."""
+    if is_compiling():
+        return False
+    if _current_graph_task_id() != -1:
+        return True
     if is_grad_enabled():
-        if is_compiling():
-            return False
-        hooked = _top_saved_tensors_default_hooks(True) is not None
-        return hooked or _current_graph_task_id() != -1
+        return _top_saved_tensors_default_hooks(True) is not None
     # Within the forward of an autograd Function, and so of a reentrant checkpoint, the forward mode
     # is off. It is on within `no_grad`.
-    return not _is_fwd_grad_enabled() and not is_compiling() and not is_inference_mode_enabled()
+    return not _is_fwd_grad_enabled() and not is_inference_mode_enabled()
 
 
 def in_checkpoint() -> bool:
