@@ -30,7 +30,8 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
     training and in evaluation mode. This samples a function: for Thompson sampling, rollouts, and
     recurrent networks. What is kept is the noise, so the weights follow the parameters if an
     optimizer changes them. Contexts may be nested; the innermost one holds. As for `sampling`, the
-    context holds in all threads, and other modules stay in their mode.
+    context holds in all threads, and other modules stay in their mode. If the model runs in a
+    checkpoint, call ``backward`` within the context, too: afterwards it raises RuntimeError.
 
     Parameters
     ----------
