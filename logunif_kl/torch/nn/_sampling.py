@@ -40,11 +40,11 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
 
     Other modules (batch normalisation, binary dropout) stay in their mode. The context holds in all
     threads, but not for copies of the model. If the model runs in a checkpoint, call ``backward``
-    within the context, too: afterwards it raises RuntimeError. If contexts overlap, the last one to end stops the
-    noise. A context disables the fast path of `torch.nn.TransformerEncoder` for the process
-    (`torch.backends.mha`), because the fast path reads the weights of layers instead of calling the
-    layers. `torch.compile` cannot trace this change: call a compiled model within the context, and
-    do not compile a function that opens the context.
+    within the context, too: afterwards it raises RuntimeError. If contexts overlap, the last one to
+    end stops the noise. A context disables the fast path of `torch.nn.TransformerEncoder` for the
+    process (`torch.backends.mha`), because the fast path reads the weights of layers instead of
+    calling the layers. `torch.compile` cannot trace this change: call a compiled model within the
+    context, and do not compile a function that opens the context.
 
     Parameters
     ----------
