@@ -109,6 +109,8 @@ def check_gathered(name: str, weight: Any) -> None:
     """Raise for a weight that FullyShardedDataParallel has flattened, or whose memory it freed."""
     if torch.compiler.is_compiling() or is_lazy(weight):
         return
+    if weight.ndim > 1 and type(weight) is not Tensor:
+        return
     flat = weight.ndim < 2 and getattr(weight, "_fsdp_flattened", False)
     computed = type(weight) is Tensor and plain(weight) and weight.numel() > 0
     if flat or (computed and not weight.untyped_storage().size()):

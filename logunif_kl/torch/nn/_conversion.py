@@ -102,7 +102,7 @@ def conversion(model: torch.nn.Module) -> Conversion:
 
 def priors(model: torch.nn.Module) -> set[torch.nn.Module]:
     """Return the modules of priors that layers of a model hold, which are not of the network."""
-    found = set()
+    found: set[torch.nn.Module] = set()
     for module in model.modules():
         name = "penalty" if isinstance(module, VariationalLayer) else "_lk_penalty"
         # A scripted module has another container, without `get`.

@@ -32,7 +32,8 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
     optimizer changes them. Of contexts that are open at the same time, the one that began last
     holds, and each may end in any order. As for `sampling`, a context holds in all threads, and
     other modules stay in their mode. For a sample of its own in each thread or asynchronous task,
-    use `to_sample`.
+    use `to_sample`. If the model runs in a checkpoint, call ``backward`` within the context, too:
+    afterwards it raises RuntimeError.
 
     Parameters
     ----------

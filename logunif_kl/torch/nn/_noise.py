@@ -14,7 +14,14 @@ from weakref import WeakValueDictionary
 import torch
 
 from .._internals import PLAIN_TYPES, called_by_compiler, plain, transformed
-from ._recomputation import Mask, as_before, in_checkpoint, may_be_checkpointed
+from ._recomputation import (
+    OPENED,
+    Mask,
+    as_before,
+    in_checkpoint,
+    may_be_checkpointed,
+    may_run_again,
+)
 
 Tensor = torch.Tensor
 
@@ -56,15 +63,18 @@ class StochasticModule(torch.nn.Module):
 
     def _lk_mask(self) -> Mask | None:
         """Return the mask of this call. Raise if the call repeats another one with other noise."""
+        if not OPENED:
+            return None
         masks = self._lk_masks
+        if not masks and not (may_be_checkpointed() if self._lk_sampling else may_run_again()):
+            return None
         if torch.compiler.is_compiling():
             return masks[-1] if masks else None
-        mask = (
-            next((m for m in masks[::-1] if m.thread in (0, get_ident())), None) if masks else None
-        )
+        mask = next((m for m in masks[::-1] if m.thread in (0, get_ident())), None)
         if may_be_checkpointed():
-            kept = self._lk_kept
-            kept = "its own" if kept is not None and kept.in_checkpoint else kept
+            kept: Any = self._lk_kept
+            if kept is not None and kept.in_checkpoint:
+                kept = "of the checkpoint"  # which opens another context when it runs again
             return as_before(self, (self._lk_sampling > 0 and not self.training, kept), mask)
         if masks and mask is None:
             raise RuntimeError(

@@ -20,6 +20,7 @@ from ..._layers import is_prior, refused, returned
 from .._api import neg_kl, neg_kl_normal
 from .._foreach import total as exact_total
 from .._internals import called_by_compiler
+from .._sharded import on_shards
 from ..isotropic import neg_kl_vector
 from ._priors import NormalPrior
 
@@ -93,14 +94,15 @@ def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
             else:
                 sums.append(count * approximate(penalty, kind, *tensors).sum())
     sums = [*(exact_total(group) for group in groups.values()), *sums]
-    sums = [_gathered(value) for value in sums]
+    sums = [gathered(value) for value in sums]
     found = sums[0]
     for value in sums[1:]:
         found = found + value.to(found.device)
     return found
 
 
-def _gathered(value: Any) -> Tensor:
+def gathered(value: Any) -> Tensor:
+    """Gather a DTensor from all processes; return another tensor unchanged."""
     return value.full_tensor() if hasattr(value, "full_tensor") else value
 
 
@@ -219,5 +221,7 @@ class Numerical(Function):
 def _by_numpy(name: str, what: str, x: Tensor) -> Tensor:
     from ...methods import METHODS
 
+    if hasattr(x, "placements"):
+        return on_shards(lambda shard: _by_numpy(name, what, shard))(x)
     found = getattr(METHODS[name], what)(x.detach().cpu().numpy())
     return torch.from_numpy(np.asarray(found)).to(x)

@@ -14,6 +14,10 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch import is_grad_enabled, is_inference_mode_enabled
+from torch._C import _current_graph_task_id, _is_fwd_grad_enabled
+from torch._C._autograd import _top_saved_tensors_default_hooks
+from torch.compiler import is_compiling
 
 from ..._layers import is_noisy
 
@@ -29,17 +33,21 @@ _FRAMES = {
 }
 
 
+OPENED: list[bool] = []
+"""Not empty once the process has opened a context. Until then, second runs need no check."""
+
+
 class Mask:
     """The means that one run of a model with `ELBO(mask_from=)` leaves out."""
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
         self._noisy: dict[Any, Tensor] = {}
-        self.thread = 0 if torch.compiler.is_compiling() else get_ident()
+        self.thread = 0 if is_compiling() else get_ident()
 
     def applied(self, mean: Tensor, of: Any, key: Any) -> Tensor:
         """Return the means of the weight `of` without the noisy ones, found once for each key."""
-        if torch.compiler.is_compiling():
+        if is_compiling():
             noisy = is_noisy(of._log_alpha().detach(), self.threshold)
             return mean.masked_fill(noisy, 0.0)
         if key not in self._noisy:
@@ -59,17 +67,22 @@ class _FirstRun:
 PLAIN_NOISE = (False, None)
 
 
+def may_run_again() -> bool:
+    """Whether the caller may run again for a checkpoint: whether a backward pass runs it."""
+    return not is_compiling() and _current_graph_task_id() != -1
+
+
 def may_be_checkpointed() -> bool:
-    """Whether the caller may run in a checkpoint, or again for one. This takes little time."""
-    if torch.compiler.is_compiling():
+    """Whether the caller may run in a checkpoint, or again for one."""
+    if is_compiling():
         return False
-    if torch._C._current_graph_task_id() != -1:
+    if _current_graph_task_id() != -1:
         return True
-    if torch.is_grad_enabled():
-        return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+    if is_grad_enabled():
+        return _top_saved_tensors_default_hooks(True) is not None
     # Within the forward of an autograd Function, and so of a reentrant checkpoint, the forward mode
     # is off. It is on within `no_grad`.
-    return not torch._C._is_fwd_grad_enabled() and not torch.is_inference_mode_enabled()
+    return not _is_fwd_grad_enabled() and not is_inference_mode_enabled()
 
 
 def in_checkpoint() -> bool:

@@ -19,6 +19,7 @@ from ._arguments import check_module
 from ._inputs import tensors
 from ._models import kind_name
 from ._noise import StochasticModule, own_generator
+from ._recomputation import OPENED
 from ._sampled import SampledModule
 
 DROPOUTS = (
@@ -38,11 +39,12 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
     """Let a model draw its noise in evaluation mode too, within a ``with`` statement.
 
     Other modules (batch normalisation, binary dropout) stay in their mode. The context holds in all
-    threads, but not for copies of the model. If contexts overlap, the last one to end stops the
-    noise. A context disables the fast path of `torch.nn.TransformerEncoder` for the process
-    (`torch.backends.mha`), because the fast path reads the weights of layers instead of calling the
-    layers. `torch.compile` cannot trace this change: call a compiled model within the context, and
-    do not compile a function that opens the context.
+    threads, but not for copies of the model. If the model runs in a checkpoint, call ``backward``
+    within the context, too: afterwards it raises RuntimeError. If contexts overlap, the last one to
+    end stops the noise. A context disables the fast path of `torch.nn.TransformerEncoder` for the
+    process (`torch.backends.mha`), because the fast path reads the weights of layers instead of
+    calling the layers. `torch.compile` cannot trace this change: call a compiled model within the
+    context, and do not compile a function that opens the context.
 
     Parameters
     ----------
@@ -88,6 +90,8 @@ _lock = Lock()
 
 def changing() -> Any:
     """Return a context in which no other thread counts contexts."""
+    if not OPENED:
+        OPENED.append(True)
     return nullcontext() if torch.compiler.is_compiling() else _lock
 
 

@@ -30,6 +30,7 @@ from ._dropout import GaussianDropoutLinear
 from ._hooks import refresh
 from ._layer import VariationalLayer
 from ._models import kind_name, layers
+from ._penalty import gathered
 from ._sampled import (
     SUFFIX,
     SampledModule,
@@ -136,7 +137,7 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     for name, _, weight, kept in with_kept(weighted(model, sparse=True), threshold):
         if id(weight) not in seen:
             seen.add(id(weight))
-            found[name] = Sparsity(int(_plain(kept.sum())), weight.numel())
+            found[name] = Sparsity(int(gathered(kept.sum())), weight.numel())
     others = _of_others(model)
     if others:
         found["not converted"] = Sparsity(others, others)
@@ -254,7 +255,7 @@ def density_threshold(model: torch.nn.Module, density: float) -> float:
     each = []
     for _, layer, _ in layers(model):
         x = layer.log_alpha_of_weights().masked_fill(means(layer) == 0, math.inf)
-        each.append(_plain(x).flatten().double().cpu().numpy())
+        each.append(gathered(x).flatten().double().cpu().numpy())
     return threshold_that_keeps(density, np.concatenate(each))
 
 
@@ -293,11 +294,10 @@ def _of_others(model: torch.nn.Module) -> int:
                 base = name.removesuffix("_orig").removesuffix(SUFFIX)
                 if parameter is not None and (base in own or "bias" in base):
                     ours.add(id(parameter))
-    others = {name: p for name, p in model.named_parameters() if id(p) not in ours}
-    flat = next((name for name, p in others.items() if getattr(p, "_is_flat_param", False)), None)
-    if flat is not None:
-        raise sharded(flat)
-    return sum(p.numel() for p in others.values())
+    others = [p for p in model.parameters() if id(p) not in ours]
+    if any(getattr(p, "_is_flat_param", False) for p in others):
+        raise sharded("")
+    return sum(p.numel() for p in others)
 
 
 def is_weighted(module: torch.nn.Module) -> bool:
@@ -345,8 +345,3 @@ def with_kept(
         kept, before = kept_weights(module, threshold), masks.get(key)
         masks[key] = kept if before is None else before & kept
     return [(*row, masks[key]) for key, row in zip(keys, rows, strict=True)]
-
-
-def _plain(x: Tensor) -> Tensor:
-    """Gather a DTensor from all processes; return another tensor unchanged."""
-    return x.full_tensor() if hasattr(x, "full_tensor") else x

@@ -80,6 +80,8 @@ def _message(owner: str) -> str:
 
 def undrawn(owner: str, mean: Tensor, strict: bool) -> Tensor:
     """Return a view of the means that refuses to be computed with."""
+    if hasattr(mean, "placements"):
+        raise RuntimeError(_message(owner))  # PyTorch has no subclass of a DTensor.
     found: Any = mean.as_subclass(UndrawnWeight)
     found._lk_owner, found._lk_mean, found._lk_strict = owner, mean, strict
     return found

@@ -77,11 +77,13 @@ class TestTrees:
 
     def test_zero_means(self):
         tree = {"a": nn.Normal(jnp.array([1.0, 0.1]), jnp.zeros(2))}
-        tree["b"] = nn.Dropout.from_mean(jnp.ones((1, 2)), 3.0)
+        tree["b"] = nn.Dropout.from_mean(jnp.ones((1, 2)), 3.5)
+        tree["tie"] = nn.Dropout.from_mean(jnp.ones((1, 2)), 3.0)
         found = jax.jit(nn.zero_means)(tree)
         np.testing.assert_array_equal(found["a"].mu, [1.0, 0.0])
         np.testing.assert_array_equal(found["a"].log_sigma2, tree["a"].log_sigma2)
         np.testing.assert_array_equal(found["b"].theta, [[0.0, 0.0]])
+        np.testing.assert_array_equal(found["tie"].theta, tree["tie"].theta)
 
 
 def logits(key):
