@@ -3,24 +3,20 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any, Unpack
 
 import torch
 from torch.nn import Parameter
-from torch.nn.parameter import is_lazy
 
 from ..._errors import shown
-from . import _moments_rules, _penalty, _posterior, _terms
+from . import _moments_rules, _penalty, _terms
 from ._hooks import means_assigned, own_parameter, refresh
-from ._local import clamped, exponential, finite, sample_output
+from ._local import exponential, sample_output
 from ._moments import Moments, check_input
-from ._noise import StochasticModule, unsplit
 from ._options import (
     DEFAULTS,
     FIXED,
-    GROUPS,
     VariationalOptions,
     check_of,
     check_penalty,
@@ -28,12 +24,13 @@ from ._options import (
     checked,
     option,
 )
-from ._undrawn import reader, undrawn, unwrapped
+from ._undrawn import unwrapped
+from ._weights import GaussianWeights
 
 Tensor = torch.Tensor
 
 
-class VariationalLayer(StochasticModule):
+class VariationalLayer(GaussianWeights):
     """The base class of all variational layers.
 
     Use it in `isinstance` checks, and to look up the methods that all layers share.
@@ -57,18 +54,9 @@ class VariationalLayer(StochasticModule):
         If this class itself is instantiated.
     """
 
-    # The dimensions of the weight that belong to the input units and to the output units.
-    _units = {"output": 0, "input": 1}  # noqa: RUF012
-    weight: Tensor
     bias: Tensor | None
-    scale: Tensor
-    scale_log_sigma2: Tensor
-    posterior: str = "additive"
-    sharing: str
-    noise: str
     estimator: str
     initial: float
-    max_log_alpha: float | None
     penalty: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -115,41 +103,6 @@ class VariationalLayer(StochasticModule):
         self._modules.pop("penalty", None)
         held = self._modules if isinstance(penalty, torch.nn.Module) else self.__dict__
         held["penalty"] = penalty
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a parameter; see `_undrawn` for the means that other modules read."""
-        parameters = self.__dict__.get("_parameters", {})
-        if name not in parameters:
-            return super().__getattr__(name)
-        found = parameters[name]
-        if name == "weight" and (self._lk_draws or self._lk_masks):
-            return self._weight_of(found) if self._log_variance_name in parameters else found
-        return found
-
-    def _weight_of(self, mean: Any) -> Any:
-        """Return the means or, where noise is missed, the kept sample or an `UndrawnWeight`."""
-        who = reader(3)
-        if who in ("trusted", "script") or is_lazy(mean):
-            return mean
-        if not self._lk_draws:
-            return self._masked()
-        if self._lk_kept is not None:
-            return self._sampled_weight()
-        owner = f"the weight of a {type(self).__name__}"
-        return undrawn(owner, mean, who == "call" or self._lk_sampling > 0)
-
-    @property
-    def _log_variance_name(self) -> str:
-        return "log_alpha" if self.posterior == "multiplicative" else "log_sigma2"
-
-    @property
-    def _log_variance(self) -> Tensor:
-        """Return the second parameter: log sigma^2 or log alpha."""
-        return getattr(self, self._log_variance_name)
-
-    def _shapes(self, weight: Any) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the parameters of the posterior other than `weight` and `bias`."""
-        return _posterior.shapes(self.posterior, self.sharing, weight, self._units)
 
     def _make_log_variance(self) -> None:
         for name, shape in self._shapes(self._lk_stored.shape).items():
@@ -221,76 +174,6 @@ class VariationalLayer(StochasticModule):
     def _draw(self, mean: Tensor) -> Tensor:
         return self._lk_normals(mean.shape, mean)
 
-    @property
-    def _grouped(self) -> bool:
-        """Whether the prior is that of groups of weights, each with one variance."""
-        return self.posterior == "additive" and self.sharing in GROUPS
-
-    def _checked_log_variance(self) -> Tensor:
-        own = self._shapes(self._lk_stored.shape)[self._log_variance_name]
-        to = "scales" if self.noise == "correlated" else "groups" if self._grouped else "weight"
-        name, given = self._log_variance_name, unsplit(self._log_variance)
-        found = _posterior.broadcastable(name, given, self._lk_stored, own, to)
-        return found.expand(own) if self._grouped else found
-
-    def _bounded(self) -> Tensor:
-        """Return log sigma^2 or min(log alpha, `max_log_alpha`), with `weight.ndim` dimensions."""
-        found = self._checked_log_variance()
-        if self.posterior != "multiplicative":
-            return (
-                found if found.shape == self._lk_stored.shape else found.expand_as(self._lk_stored)
-            )
-        return _posterior.bounded(found, self.max_log_alpha)
-
-    def _typed(self) -> Tensor:
-        """Return the result of `_bounded` in the dtype of the weight."""
-        return self._bounded().to(self._lk_stored.dtype)
-
-    def _root(self) -> Tensor:
-        """Return sigma or, for the multiplicative posterior, sqrt(alpha) = sigma/|mean|."""
-        return (0.5 * clamped(self._typed())).exp()
-
-    def _deviations(self) -> Tensor:
-        deviations = self._root()
-        return self._masked() * deviations if self.posterior == "multiplicative" else deviations
-
-    def _masked(self) -> Tensor:
-        """Return the means with which the layer computes: without those that an `ELBO` masks."""
-        mask = self._lk_mask()
-        return self._lk_stored if mask is None else mask.applied(self._lk_stored, self, self)
-
-    def _means(self) -> Tensor:
-        """Return the means of the weights: `weight`, times the means of the scales."""
-        mean = self._masked()
-        return mean * unsplit(self.scale) if self.posterior == "scaled" else mean
-
-    def _scale_moments(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return the means and the standard deviations of the scales, one for each input unit."""
-        if self.posterior == "scaled":
-            deviation = (0.5 * clamped(unsplit(self.scale_log_sigma2))).exp()
-            return unsplit(self.scale)[0].to(dtype), deviation[0].to(dtype)
-        deviation = self._root()[0].to(dtype)
-        return torch.ones_like(deviation), deviation
-
-    def _weights(self, shape: Any) -> Tensor:
-        """Draw samples of the weights; `shape` ends with the shape of the weights."""
-        mean = self._masked()
-        return finite(mean + self._deviations() * self._lk_normals(shape, mean))
-
-    def _sampled_weight(self) -> Tensor:
-        """Draw the weights with which a plain layer computes, within `sampled`."""
-        weight = self._masked()
-        if self.noise != "correlated":
-            weight = self._weights(weight.shape)
-        scaled = self.posterior == "scaled" or self.noise == "correlated"
-        return weight * self._drawn_scales() if scaled else weight
-
-    def _variances(self) -> tuple[Tensor, bool]:
-        """Return the variances of the weights and False, or their logarithms and True."""
-        if self.posterior == "multiplicative":
-            return _posterior.multiplied(self._masked(), self._typed()), False
-        return self._typed(), True
-
     # Each subclass defines the methods below that it needs, with these arguments and results.
     _check_shape: Any  # (input): raise if the shape of the input does not fit
     _product: Any  # (input, weight, bias): the output
@@ -298,7 +181,6 @@ class VariationalLayer(StochasticModule):
     _product_each: Any  # (input, weights): the output, with separate weights for each example
     _batched: Any  # (input): whether the input has a batch dimension
     _scaled: Any  # (input): the input times random scales, for correlated noise
-    _drawn_scales: Any  # (): random scales that are the same for all examples, to multiply `weight`
     _scales: Any  # (): the number of random scales, one for each input unit
 
     def _padded(self, input: Tensor) -> Tensor:
@@ -371,18 +253,6 @@ class VariationalLayer(StochasticModule):
         """
         refresh(self)
         return self._log_alpha()
-
-    def _log_alpha(self) -> Tensor:
-        if self._grouped:
-            given = _posterior.alike(self._lk_stored, self._checked_log_variance())
-            found, size = _posterior.of_groups(*given)
-            return (found + math.log(size)).expand(self._lk_stored.shape)
-        if self.posterior == "additive":
-            return self._bounded() - 2.0 * self._lk_stored.abs().log()
-        if self.posterior == "scaled":
-            found = unsplit(self.scale_log_sigma2) - 2.0 * unsplit(self.scale).abs().log()
-            return found.expand(self._lk_stored.shape)
-        return self._bounded().expand(self._lk_stored.shape)
 
     def extra_repr(self) -> str:
         """Show the arguments of torch's layer, the posterior, and options that are not defaults."""
