@@ -40,7 +40,8 @@ _EPSILON = 2.0**-52
 # The least and the largest t: exp(-708) is not subnormal, and exp(709) is finite.
 _SMALLEST, _LARGEST = -708.0, 709.0
 # Panels end 2^20 ulps of s from a special point s, a distance that is known to a relative 1e-6.
-# Nearer to s, the integral is extrapolated. At the median the density is smooth: 2^4 ulps suffice.
+# Nearer to s, the integral is extrapolated. 2^4 ulps suffice where the density is smooth: at the
+# median, and where its change over 2^20 ulps is no power of the distance.
 _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
 _DENSE = tuple(k / 128 for k in range(1, 128))
 _STRIDE = math.log(2.0)
@@ -255,18 +256,23 @@ def _half_line(
         side.mass, side.mass_error = side.mass + part, side.mass_error + part_error
         return max(abs(value), abs(part)) > _NEGLIGIBLE
 
-    def beyond(end: float, outwards: float) -> None:
-        """Add the integral beyond `end`, as if the density of t decayed exponentially there."""
-        (log_r, log_qw), (log_r1, _), (log_r2, _) = (
-            log_density(end - outwards * n * _STRIDE) for n in range(3)
-        )
-        side.edge = max(side.edge, abs(log_qw))
+    def extrapolated(end: float, outwards: float) -> tuple[float, float, float]:
+        """Return the mass beyond `end`, the decay of the density of t, and their relative error."""
+        log_r, log_r1, log_r2 = (log_density(end - outwards * n * _STRIDE)[0] for n in range(3))
         near, before = (log_r1 - log_r) / _STRIDE, (log_r2 - log_r1) / _STRIDE
         decay = 2.0 * near - before  # assume that the deviation from a power law halves each step
         if not (0.0 < decay < math.inf and 0.0 < before < math.inf):
+            return 0.0, decay, math.inf
+        return math.exp(log_r) / decay, decay, 2.0 * abs(decay / before - 1.0)
+
+    def beyond(end: float, outwards: float) -> None:
+        """Add the integral beyond `end`, as if the density of t decayed exponentially there."""
+        log_r, log_qw = log_density(end)
+        side.edge = max(side.edge, abs(log_qw))
+        part, decay, doubt = extrapolated(end, outwards)
+        if not math.isfinite(doubt):
             side.mass_error += beyond_range(end)
             return
-        part = math.exp(log_r) / decay
         if weight_at == 0.0 or outwards > 0.0:  # |w| is proportional to exp(t)
             value, drift = part * (1.0 - log_qw), 0.0
         else:  # |w| is constant, equal to its value at the point
@@ -275,7 +281,6 @@ def _half_line(
         side.mass += part
         side.beyond += part
         side.entropy += value
-        doubt = 2.0 * abs(decay / before - 1.0)
         side.error += doubt * (abs(value) + part) + abs(part * drift)
         if dist.over is not None:  # allow `over` to change by 1 per unit of t
             side.error += part * (1.0 + 1.0 / decay)
@@ -299,11 +304,16 @@ def _half_line(
         # the factor 1.05 allows for a second, smaller power of t in the tail
         return 1.05 * math.exp(log_r) * abs(end) / (power - 1.0) if power > 1.0 else 0.0
 
-    ulps = _SMOOTH if point == dist.ppf(0.5) else _RESOLVED
-    bottom = math.log(ulps * math.ulp(point)) if point else _SMALLEST
     if length == 0.0:
         return
     top = math.log(length) if length < math.inf else _LARGEST
+    bottom = _SMALLEST
+    if point:
+        smooth, bottom = (math.log(n * math.ulp(point)) for n in (_SMOOTH, _RESOLVED))
+        part, decay, doubt = extrapolated(bottom, -1.0)
+        # A decay below 1 is that of a singularity. Otherwise a doubt is that of a narrow peak.
+        if point == dist.ppf(0.5) or not (doubt * part <= _EPSABS or 0.0 < decay < 0.9):
+            bottom = smooth
     if not bottom < top:
         return
     # Quantiles may be wrong. If no mark lies on this side, mirror the marks on the other side.

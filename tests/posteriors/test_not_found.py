@@ -56,6 +56,14 @@ def test_a_spike_that_is_missed_is_found_by_a_point():
 
 
 @mixtures
+@pytest.mark.parametrize("sigma", [1e-4, 1e-8])
+def test_a_named_point_is_the_middle_of_a_narrow_part(sigma):
+    dist, truth = spike(0.5, 3.0, sigma)
+    value, error = neg_kl_posterior(dist, points=[3.0], return_error=True)
+    assert abs(value - truth) <= error < 1e-7
+
+
+@mixtures
 def test_two_narrow_parts():
     parts = ((0.25, -1.0, 1e-3), (0.75, 1.0, 1e-3))
     value, error = neg_kl_posterior(mixture(*parts), return_error=True)
