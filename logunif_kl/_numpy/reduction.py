@@ -33,8 +33,8 @@ def reduced(result: Any, reduction: str) -> Any:
         if of_numpy:
             total = result.sum(dtype=np.float64)
             if reduction == "mean":
-                masked = isinstance(result, np.ma.MaskedArray)
-                total = total / np.float64(result.count() if masked else result.size)
+                mask = getattr(result, "mask", False)  # of np.ma, or of astropy's masked arrays
+                total = total / np.float64(result.size - np.count_nonzero(mask))
         else:
             # Use the array's method, because the array may have a mask or an unknown size.
             options = {"skipna": False} if library == "xarray" else {}
