@@ -47,7 +47,7 @@ COMPLEX_UNARY = ("neg_kl_complex", "neg_kl_complex_grad", "neg_kl_complex_hess")
 _VECTOR = {
     f"{name}, k={k:g}": (name, k)
     for name in ("neg_kl_vector", "neg_kl_vector_grad")
-    for k in (1.0, 3.0, 9.0, 64.0, 1000.0)
+    for k in (0.5, 0.7, 1.0, 3.0, 9.0, 64.0, 1000.0)
 }
 VECTOR = tuple(_VECTOR)
 ISOTROPIC = {
