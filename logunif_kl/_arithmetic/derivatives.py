@@ -44,11 +44,12 @@ class _Table(NamedTuple):
 def _table(dtype: str) -> _Table:
     from .derivative_tables import TABLES
 
-    (near, *of_near), (far, *of_far) = TABLES["near", dtype], TABLES["far", dtype]
-    centres, rows = ((*n, *reversed(f)) for n, f in zip(of_near, of_far, strict=True))
+    near, near_centres, near_rows = TABLES["near", dtype]
+    far, far_centres, far_rows = TABLES["far", dtype]
+    rows = (*near_rows, *reversed(far_rows))
     return _Table(
         ends=(*near, _FAR_FROM, *(1.0 / t for t in reversed(far))),
-        centre=centres,
+        centre=(*near_centres, *reversed(far_centres)),
         polynomials=tuple(tuple(map(Fraction, row)) for row in rows),
         first_far=len(near) + 1,
     )

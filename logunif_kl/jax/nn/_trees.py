@@ -168,7 +168,7 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     def replaced(node: Any, *rest: Any) -> Any:
         if is_posterior(node):
             identity = _identity(node)
-        elif _is_variable(type(node)):
+        elif _is_variable(node):
             identity = id(node)
         else:
             return node
@@ -195,30 +195,35 @@ def _flat(tree: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
     for path, node in jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_leaf)[0]:
         if is_posterior(node):
             yield path, node
-        elif _is_variable(type(node)) and id(node) not in seen:
+        elif _is_variable(node) and id(node) not in seen:
             seen.add(id(node))
             inside = jax.tree_util.tree_flatten_with_path(node, is_leaf=is_posterior)[0]
             yield from ((path + rest, each) for rest, each in inside if is_posterior(each))
 
 
 def _is_leaf(node: Any) -> bool:
-    return is_posterior(node) or _is_variable(type(node))
+    return is_posterior(node) or _is_variable(node)
+
+
+def _is_variable(node: Any) -> bool:
+    """Return whether a node is a variable of Flax NNX, which several modules can share."""
+    kind: Any = type(node)
+    return _of_variables(kind)
 
 
 @cache
-def _is_variable(kind: type) -> bool:
-    """Return whether a type is of variables of Flax NNX, which several modules can share."""
+def _of_variables(kind: Any) -> bool:
     return derives(kind, "flax", "Variable")
 
 
 def _identity(node: Posterior) -> Hashable:
     """Return what two posteriors with the same variables have in common, or None for arrays."""
-    found: list[Hashable] = [type(node)]
+    found: list[Any] = [type(node)]
     for each in fields(node):  # type: ignore[arg-type]
         value = getattr(node, each.name)
         if each.metadata.get("static"):
             found.append(value)
-        elif _is_variable(type(value)):
+        elif _is_variable(value):
             found.append(id(value))
         else:
             return None
