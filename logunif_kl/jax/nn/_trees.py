@@ -35,7 +35,8 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
         Parameters, one posterior, or a model that is a pytree, such as an Equinox module. In a
         Flax NNX module, store a posterior as ``nnx.data(jax.tree.map(nnx.Param, posterior))``,
         because Flax does not train bare arrays. Posteriors that share all their NNX variables
-        count once, as in ``nnx.state``. Posteriors of bare arrays count at every place where
+        count once, as in ``nnx.state``. Use ``nnx.jit`` and ``nnx.grad``, because `jax.jit` and
+        `jax.grad` separate shared variables. Posteriors of bare arrays count at every place where
         they occur, because `jax.jit` does not tell which of its arguments were the same array.
     of : {"weights", "scales"}, optional
         Which KL to return. The default is the KL of the weights for independent noise, and that of
