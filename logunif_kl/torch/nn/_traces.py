@@ -55,8 +55,8 @@ class _Activation(fx.Proxy):
 
     _is_param = False  # `isinstance` of a Parameter reads this attribute.
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return torch.Tensor
 
 
@@ -100,7 +100,9 @@ class _Tracer(fx.Tracer):
         for path in sorted(layers):
             given = model.get_submodule(path).__dict__.items()
             named += [(f"{path}.{k}", v) for k, v in given if isinstance(v, torch.Tensor)]
-        found = {id(x): self.create_proxy("get_attr", name, (), {}) for name, x in named}
+        found: dict[int, Any] = {
+            id(x): self.create_proxy("get_attr", name, (), {}) for name, x in named
+        }
         for _, x in named:
             found[id(x)]._is_param = isinstance(x, nn.Parameter)
         return found
@@ -201,7 +203,10 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     same = copy.deepcopy(model, {**copies(model), **attributes}).eval()
     tracer.root = same
     tracer.watch(same, names, deep)
-    args, options = [], {}
+    given = copy.deepcopy(given, {id(_ANY): _ANY})  # It may keep activations, too.
+    args: list[Any] = []
+    options: dict[str, Any] = {}
+    value: Any = None
     kept = len(tracer.made)
     for name, parameter in inspect.signature(same.forward).parameters.items():
         value = given.get(name, _ANY)
@@ -215,7 +220,7 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     with torch.random.fork_rng(devices=cuda):
         output: Any = same.forward(*args, **options)
     tracer.create_node("output", "output", (tracer.create_arg(output),), {})
-    value = args = options = output = None
+    del value, args, options, output
     if tracer.branched or any(made() is not None for made in tracer.made[kept:]):
         return None
     for node in reversed(tracer.graph.nodes):
