@@ -37,10 +37,11 @@ class SampledModule(StochasticModule):
     In training mode and within `sampling`, the weights are drawn when the module, or a module that
     contained it when it was converted, is called. They are the same for all examples, and stay the
     same until the outermost call ends: in all time steps of a recurrent cell, and wherever a weight
-    is shared. Outside a call a weight can be looked at under `torch.no_grad`, but computing with it
-    raises RuntimeError, because it would have no noise. Within
-    `torch.utils.checkpoint.checkpoint`, run whole modules: if a weight is used in two checkpoints,
-    each draws its own sample again.
+    is shared. Each call has its own samples, also if several threads call the network; parts that a
+    ``forward`` calls in other threads draw their own. Outside a call a weight can be looked at
+    under `torch.no_grad`, but computing with it raises RuntimeError, because it would have no
+    noise. Within `torch.utils.checkpoint.checkpoint`, run whole modules: if a weight is used in two
+    checkpoints, each draws its own sample again.
 
     Raises
     ------
