@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import torch
@@ -85,7 +85,8 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
         _count([module for module in found if isinstance(module, StochasticModule)], -1)
 
 
-_lock = Lock()
+# While it is held, the garbage collector may end a context of a generator in the same thread.
+_lock = RLock()
 
 
 def changing() -> Any:
@@ -123,12 +124,13 @@ def assigned(attribute: str, values: list[tuple[torch.nn.Module, Any]]) -> Itera
         with changing():
             for module, _ in values:
                 key = id(module), attribute
-                left = [each for each in _assigned.pop(key) if each[0] is not own]
-                if len(left) > 1:
-                    _assigned[key] = left
+                given = _assigned[key]
+                del given[next(at for at, (context, _) in enumerate(given) if context is own)]
+                if len(given) == 1:
+                    _assigned.pop(key, None)
                 # Within the context, `to_deterministic` may have made the module plain.
                 if hasattr(module, attribute):
-                    setattr(module, attribute, left[-1][1])
+                    setattr(module, attribute, given[-1][1])
 
 
 _fast_path: list[bool] = []
