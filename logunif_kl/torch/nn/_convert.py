@@ -24,14 +24,7 @@ from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
 from ._models import kind_name, layers
 from ._options import DEFAULTS, VariationalOptions, checked, list_options
-from ._sampled import (
-    SUFFIX,
-    SampledModule,
-    apart,
-    gaussians,
-    make_plain,
-    sample_weights,
-)
+from ._sampled import SUFFIX, SampledModule, apart, gaussians, make_plain, sample_weights
 from ._sampled_kinds import has_sampled_form
 from ._tied import forget_tied_variances, name_tied_variances
 

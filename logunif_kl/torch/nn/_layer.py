@@ -55,6 +55,7 @@ class VariationalLayer(GaussianWeights):
     """
 
     bias: Tensor | None
+    posterior: str = "additive"
     estimator: str
     initial: float
     penalty: Any

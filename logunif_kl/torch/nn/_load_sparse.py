@@ -15,7 +15,7 @@ from ._arguments import check_parameters, shown_name
 from ._convert import check_known, plain_kind, without_samples
 from ._dead_units import links
 from ._hooks import copies, copy_hooks
-from ._sampled import PlainWeight
+from ._sampled_weights import PlainWeight
 from ._sparse import BACKENDS
 from ._sparsity import weighted
 from ._to_sparse import dense_layer, sparse_layer

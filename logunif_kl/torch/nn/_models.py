@@ -14,7 +14,8 @@ from ._arguments import check_gathered, check_module
 from ._hooks import refresh
 from ._layer import VariationalLayer
 from ._options import check_of
-from ._sampled import SampledModule, SampledWeight, gaussians
+from ._sampled import SampledModule, gaussians
+from ._sampled_weights import SampledWeight
 
 Tensor = torch.Tensor
 

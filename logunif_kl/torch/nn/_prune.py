@@ -12,7 +12,8 @@ from ..._layers import SILENT, THRESHOLD, check_threshold, is_noisy
 from ._arguments import check_parameters, check_shape, whole
 from ._hooks import masked
 from ._models import layers, posteriors
-from ._sampled import SUFFIX, SampledWeight
+from ._sampled import SUFFIX
+from ._sampled_weights import SampledWeight
 from ._sparsity import kept_weights
 
 Tensor = torch.Tensor

@@ -31,13 +31,9 @@ from ._hooks import refresh
 from ._layer import VariationalLayer
 from ._models import kind_name, layers
 from ._penalty import gathered
-from ._sampled import (
-    SUFFIX,
-    SampledModule,
-    SampledWeight,
-    weights_of,
-)
+from ._sampled import SUFFIX, SampledModule, weights_of
 from ._sampled_kinds import has_sampled_form, matrices
+from ._sampled_weights import SampledWeight
 from ._sparse import SparseLayer
 
 Tensor = torch.Tensor

@@ -17,7 +17,7 @@ from ._convert import check_known, plain_kind, without_samples
 from ._dead_units import Weights, graphs
 from ._dead_units import drop_units as dropped
 from ._hooks import copies, copy_hooks
-from ._sampled import PlainWeight
+from ._sampled_weights import PlainWeight
 from ._sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
 from ._sparsity import means, weighted, with_kept
 

@@ -26,7 +26,7 @@ class GaussianWeights(StochasticModule):
     weight: Tensor
     scale: Tensor
     scale_log_sigma2: Tensor
-    posterior: str = "additive"
+    posterior: str
     sharing: str
     noise: str
     max_log_alpha: float | None
