@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import jax
@@ -158,8 +159,7 @@ def unpartitioned(context: Any) -> bool:
 def registers_at_once() -> bool:
     """Let `register` reach XLA before JAX makes its client for the CPU. False if JAX cannot."""
     try:
-        import jaxlib.xla_client as xla_client
-
+        xla_client: Any = import_module("jaxlib.xla_client")
         # JAX does the same when it makes the client. A second call does nothing.
         xla_client.register_custom_call_handler("cpu", xla_client._xla.register_custom_call_target)
     except (ImportError, AttributeError, TypeError):
