@@ -238,7 +238,7 @@ def test_a_prior_with_parameters(name, model):
     twin.load_state_dict(model.state_dict())
     assert nn.kl(twin) == nn.kl(model)
     # It is not a part of the network.
-    assert nn.sparsity(model) == nn.sparsity(nn.to_deterministic(model))
+    assert nn.sparsity(model).weights == nn.sparsity(nn.to_deterministic(model)).weights
     assert not any("penalty" in each for each in nn.conversion(model).left)
     assert not any("log_variance" in each for each in nn.to_deterministic(model).state_dict())
 
