@@ -293,8 +293,10 @@ print(slopes[0].double().sum().item(), lk.show_config("dict")["frameworks"]["tor
     ("missing", "said"),
     [
         ("extension", "cannot be loaded"),
-        ("name", "lacks torch_parallel_for"),
-        ("registration", "refused the operators: another interface)"),
+        pytest.param("name", "lacks torch_parallel_for", marks=pytest.mark.slow),
+        pytest.param(
+            "registration", "refused the operators: another interface)", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_without_them(missing, said, capability):
