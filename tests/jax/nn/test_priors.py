@@ -65,6 +65,7 @@ def test_slopes_of_student(dtype):
             assert abs(float(found[1]) - d_log_sigma2) <= 10.0 * EPS[dtype] * (df + 1.0)
 
 
+@pytest.mark.slow
 def test_second_derivatives_of_student():
     with jax.enable_x64(True):
         given = jnp.array(0.3), jnp.array(-2.0)
