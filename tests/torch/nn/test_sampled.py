@@ -482,6 +482,28 @@ class TestCare:
                 assert (p != 3.0).all()
                 assert bool((p == -7.0).all()) is ("log_sigma2" in name)
 
+    @pytest.mark.parametrize("posterior", ["additive", "multiplicative", "scaled"])
+    def test_variances_that_hugging_face_has_not_loaded(self, posterior):
+        """It marks loaded parameters, and then each module after its own layers are initialised."""
+        parts = [nn.VariationalLinear(2, 2, posterior=posterior, initial=-7.0)]
+        parts.append(nn.to_variational(torch.nn.LSTM(2, 2), initial=-7.0))
+
+        def _initialize_weights(module):
+            if not getattr(module, "_is_hf_initialized", False):
+                module._is_hf_initialized = True
+
+        for loaded in (True, False):
+            for each in parts:
+                each.__dict__.pop("_is_hf_initialized", None)
+                with torch.no_grad():
+                    for p in each.parameters():
+                        p._is_hf_initialized = loaded
+                        p.fill_(3.0)
+                _initialize_weights(each)
+                for name, p in each.named_parameters():
+                    own = {"scale": 1.0}.get(name, -7.0 if "log_" in name else 3.0)
+                    assert bool((p == (3.0 if loaded else own)).all())
+
     def test_a_module_without_a_reset_has_none(self):
         model = nn.to_variational(Twice(), parameters=["scale"])
         assert not hasattr(model, "reset_parameters")
