@@ -103,7 +103,7 @@ class SampledModule(StochasticModule):
         if not self._lk_draws:
             return self._lk_masked(name)
         mean = self._lk_mean(name)
-        if not self._lk_held.depth:
+        if not self._lk_held.calls:
             return self._lk_outside(name, mean, depth)
         parameter, samples = self._lk_parameter(name), self._lk_held.samples
         own = id(parameter)

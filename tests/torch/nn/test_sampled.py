@@ -369,7 +369,7 @@ class TestCare:
         model.interrupted, count = False, len(drawn)
         first, second = model(x), model(x)
         assert len(drawn) == count + 6
-        assert model.cell._lk_held.depth == 0
+        assert model.cell._lk_held.calls == []
         assert (first != second).any()
         first.sum().backward()
 
@@ -454,6 +454,25 @@ class TestCare:
             model.reset_parameters()
             for name, parameter in model.named_parameters():
                 assert bool((parameter == -7.0).all()) is name.endswith("log_sigma2")
+
+    @pytest.mark.filterwarnings("ignore:The .grad attribute")  # by the compiler
+    def test_dynamic_shapes_leave_no_samples(self):
+        """The compiler breaks the graph at the GRU, after the call has begun."""
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.gru = torch.nn.Linear(3, 2), torch.nn.GRU(2, 2)
+
+            def forward(self, x):
+                return self.gru(self.first(x))[0]
+
+        torch.compiler.reset()
+        model = nn.to_variational(Net(), initial=0.0)
+        run = torch.compile(model, backend="eager", dynamic=True)
+        for batch in (2, 3):
+            run(torch.randn(batch, 4, 3))
+            assert model.gru._lk_held.samples == {}
 
     @pytest.mark.parametrize("context", [nn.sampling, nn.sampled])
     def test_weights_that_are_reset_in_any_state(self, context):
