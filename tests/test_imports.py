@@ -129,7 +129,8 @@ LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 # The arithmetic imports no library, and each module only the modules before it.
 ARITHMETIC = (
     *("__init__", "binary32", "coefficients", "tables", "compensated", "normal_float32"),
-    *("functions", "limits", "derivatives", "unit", "posterior_tables", "posteriors", "isotropic"),
+    *("functions", "limits", "derivative_tables", "derivatives", "unit"),
+    *("posterior_tables", "posteriors", "isotropic"),
 )
 # The parts that may import a library, at the top of a file or inside a function.
 LIBRARIES = {

@@ -1,11 +1,9 @@
-"""Derivatives of -KL of any order for a namespace ``xp``, from a table of the second derivative.
+"""Derivatives of -KL of any order for a namespace ``xp``, from tables of the second derivative.
 
-On each range of u = exp(-log_alpha)/2 the table holds a polynomial P in u - c or 1/u - c. The
-derivative of P in log_alpha is a polynomial in the same variable, because d/d log_alpha is -u d/du,
-or w d/dw for w = 1/u. The coefficients of derivatives are exact until the last rounding. No nearly
-equal terms are subtracted, so the derivatives are accurate even in the tails. Where two ranges
-meet, the third derivative loses one or two units in the last place, and higher derivatives can lose
-up to three digits.
+On each range of u = exp(-log_alpha)/2 a table holds a polynomial P in u - c or 1/u - c. The second
+derivative is u P or P/u. Its derivatives in log_alpha have the same form, because d/d log_alpha is
+-u d/du, or w d/dw for w = 1/u. Their coefficients are exact until the last rounding. No nearly
+equal terms are subtracted, so the derivatives are accurate even in the tails.
 
 -KL of N(mu, sigma^2) depends only on log_alpha = log_sigma2 - 2 log|mu|. Write D for d/d log_alpha.
 Then mu d/dmu is -2 D, and the derivatives of -KL in mu and log_sigma2 are::
@@ -15,20 +13,46 @@ Then mu d/dmu is -2 D, and the derivatives of -KL in mu and log_sigma2 are::
 The product of operators multiplies u^n by the number 2n (2n - 1) ... (2n - j + 1) (-n)^k. That
 number is 0 if mu^(2n-j) is infinite at mu = 0. Hence in the range next to u = 0 the result is a
 polynomial in u times (1/sigma^2)^p mu^(j mod 2), with p = j/2 rounded up. Elsewhere the product is
-expanded in powers of D: `functions.neg_kl_normal` gives the term in D, and the table the others.
+expanded in powers of D, and the table is integrated for the term in D.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from math import exp
+from math import log
+from typing import NamedTuple
 
 from . import functions, limits, tables
 from .tables import Array, Namespace
 
 Polynomial = tuple[Fraction, ...]  # coefficients of 1, v, v^2, ...
 Row = tuple[float, ...]  # the coefficients of one power of v, one for each range
+_FAR_FROM = 5.5  # here the tables change from u to 1/u
+
+
+class _Table(NamedTuple):
+    """The ranges of u in ascending order. In those from `first_far` on, v is 1/u - centre."""
+
+    ends: tuple[float, ...]  # the upper ends of all ranges except the last
+    centre: tuple[float, ...]
+    polynomials: tuple[Polynomial, ...]
+    first_far: int
+
+
+@cache
+def _table(dtype: str) -> _Table:
+    from .derivative_tables import TABLES
+
+    near, near_centres, near_rows = TABLES["near", dtype]
+    far, far_centres, far_rows = TABLES["far", dtype]
+    rows = (*near_rows, *reversed(far_rows))
+    return _Table(
+        ends=(*near, _FAR_FROM, *(1.0 / t for t in reversed(far))),
+        centre=(*near_centres, *reversed(far_centres)),
+        polynomials=tuple(tuple(map(Fraction, row)) for row in rows),
+        first_far=len(near) + 1,
+    )
 
 
 def neg_kl_derivative(xp: Namespace, x: Array, order: int) -> Array:
@@ -36,18 +60,13 @@ def neg_kl_derivative(xp: Namespace, x: Array, order: int) -> Array:
     if order < 3:
         return (limits.neg_kl, functions.neg_kl_grad, functions.neg_kl_hess)[order](xp, x)
     dtype = tables.dtype_name(xp, x)
-    table = tables.table("neg_kl_hess", dtype)
-    reached = [x <= b for b in table.bounds]
+    table = _table(dtype)
+    reached = [x <= -log(2.0 * end) for end in table.ends]
     at = tables.lookup(xp, x, reached)
-    recip = reached[table.first_recip - 1]
-    e = xp.exp(xp.where(recip, x, -x))
-    a = xp.where(recip, 2.0 * e, 0.5 * e)
-    v = a - at(table.centre)
-    assert table.root is not None
-    x0, *_ = tables.inflection()
-    v = xp.where(reached[table.root - 1] & ~reached[table.root], x - x0, v)
-    p = _horner(at, _in_log_alpha(dtype, order - 2), v)
-    return xp.where(~reached[0] | recip, a * p, p)
+    far = reached[table.first_far - 1]
+    e = xp.exp(xp.where(far, x, -x))
+    a = xp.where(far, 2.0 * e, 0.5 * e)
+    return a * _horner(at, _in_log_alpha(dtype, order - 2), a - at(table.centre))
 
 
 def neg_kl_normal_derivative(
@@ -55,7 +74,7 @@ def neg_kl_normal_derivative(
 ) -> Array:
     """Return a derivative of -KL of N(mu, sigma^2) of total order 2 or more; NaN if u is NaN."""
     dtype = tables.dtype_name(xp, mu)
-    table = tables.table("neg_kl_hess", dtype)
+    table = _table(dtype)
     r, r_lo, s = functions.reduce(xp, dtype, log_sigma2)
     e = xp.exp(r)
     e = e + e * r_lo
@@ -66,16 +85,11 @@ def neg_kl_normal_derivative(
     everything = (xp.abs(mu) == float("inf")) & (log_sigma2 < float("inf"))
     u = xp.where(nothing, zero, xp.where(everything, xp.full_like(mu, float("inf")), u))
 
-    reached = [u >= 0.5 * exp(-bound) for bound in table.bounds]
+    reached = [u >= end for end in table.ends]
     at = tables.lookup(xp, u, reached)
-    recip = reached[table.first_recip - 1]
-    w = 1.0 / xp.where(recip, u, one)
-    v = xp.where(recip, w, u) - at(table.centre)
-    assert table.root is not None
-    root = reached[table.root - 1] & ~reached[table.root]
-    x0, *_ = tables.inflection()
-    v = xp.where(root, -xp.log(2.0 * xp.where(root, u, one)) - x0, v)
-    result = _horner(at, _in_normal(dtype, mu_order, log_sigma2_order), v)
+    far = reached[table.first_far - 1]
+    a = xp.where(far, 1.0 / xp.where(far, u, one), u)
+    result = _horner(at, _in_normal(dtype, mu_order, log_sigma2_order), a - at(table.centre))
 
     # Near mu = 0 replace two factors 1/mu by 1/sigma^2, and a single factor 1/mu by mu/sigma^2.
     # Multiply in steps, because 1/sigma^2 alone may overflow.
@@ -86,10 +100,8 @@ def neg_kl_normal_derivative(
         near = (((near * s) * s) * (0.5 * e) * s) * s
     if mu_order % 2 == 0:
         near = xp.where(nothing & (result == 0.0), zero, near)
-    result = xp.where(recip, w * result, result)
-    once = _operator(mu_order, log_sigma2_order).get(1)
-    if once is not None:
-        result = result + float(once) * functions.neg_kl_normal(xp, mu, log_sigma2)[2]
+    if 1 not in _operator(mu_order, log_sigma2_order):
+        result = xp.where(far, a * result, result)
     for _ in range(mu_order):
         result = result / xp.where(reached[0], mu, one)
     result = xp.where(reached[0], result, near)
@@ -101,13 +113,6 @@ def _horner(at: tables.Lookup, rows: tuple[Row, ...], v: Array) -> Array:
     for row in reversed(rows[:-1]):
         p = p * v + at(row)
     return p
-
-
-def _polynomials(table: tables.Table) -> list[Polynomial]:
-    """Return the exact coefficients of P(v) for each range."""
-    heads = [Fraction(a) + Fraction(b) for a, b in zip(table.base_hi, table.base_lo, strict=True)]
-    tails = zip(*table.coefficients, strict=True)
-    return [(head, *map(Fraction, tail)) for head, tail in zip(heads, tails, strict=True)]
 
 
 def _rows(polynomials: list[Polynomial]) -> tuple[Row, ...]:
@@ -135,17 +140,12 @@ def _slope(p: Polynomial) -> Polynomial:
     return tuple(k * a for k, a in enumerate(p))[1:] or (Fraction(0),)
 
 
-def _turned(p: Polynomial, centre: Fraction) -> Polynomial:
-    """Return the polynomial a d/da p(a - centre) = (v + centre) p'(v), where v = a - centre."""
-    return _times_variable(_slope(p), centre)
-
-
 @cache
 def _in_log_alpha(dtype: str, times: int) -> tuple[Row, ...]:
     """Differentiate the table of the second derivative ``times`` times in log_alpha."""
-    table = tables.table("neg_kl_hess", dtype)
+    table = _table(dtype)
     mapped = []
-    for i, p in enumerate(_polynomials(table)):
+    for i, p in enumerate(table.polynomials):
         for _ in range(times):
             p = _slope_in_log_alpha(p, i, table)
         mapped.append(p)
@@ -168,9 +168,9 @@ def _operator(mu_order: int, log_sigma2_order: int) -> dict[int, int]:
 
 @cache
 def _in_normal(dtype: str, mu_order: int, log_sigma2_order: int) -> tuple[Row, ...]:
-    """Return the rows for a derivative. Except in the range near u = 0 they lack the term in D."""
-    table = tables.table("neg_kl_hess", dtype)
-    near, *rest = _polynomials(table)
+    """Return the rows for a derivative."""
+    table = _table(dtype)
+    near, *rest = table.polynomials
     operator = _operator(mu_order, log_sigma2_order)
     return _rows(
         [
@@ -194,19 +194,52 @@ def _near_zero(p: Polynomial, mu_order: int, operator: dict[int, int]) -> Polyno
     return ((Fraction(0),) if lost == 0 else ()) + tuple(found or [Fraction(0)])
 
 
-def _elsewhere(p: Polynomial, i: int, table: tables.Table, operator: dict[int, int]) -> Polynomial:
+def _elsewhere(p: Polynomial, i: int, table: _Table, operator: dict[int, int]) -> Polynomial:
+    """Apply the operator to -KL in range i.
+
+    The polynomial is that of the result, but of the result times u if the range is one of 1/u and
+    the result tends to 0 there, because the operator has no term in D.
+    """
     total: Polynomial = (Fraction(0),)
     for power in range(2, max(operator) + 1):
         total = _plus(total, _scaled(p, operator.get(power, 0)))
         p = _slope_in_log_alpha(p, i, table)
-    return total
+    if i >= table.first_far and 1 not in operator:
+        return total
+    once = _scaled(_first(table)[i], operator.get(1, 0))
+    return _plus(_times_variable(total, Fraction(table.centre[i])), once)
 
 
-def _slope_in_log_alpha(p: Polynomial, i: int, table: tables.Table) -> Polynomial:
-    """Differentiate in log_alpha a function that has the polynomial p in range i of the table."""
-    if i == table.root:
-        return _slope(p)
-    turned = _turned(p, Fraction(table.centre[i]))
-    if i == 0 or i >= table.first_recip:  # the function is u p or p/u
-        turned = _plus(p, turned)
-    return _scaled(turned, 1 if i >= table.first_recip else -1)
+@cache
+def _first(table: _Table) -> tuple[Polynomial, ...]:
+    """Integrate the tables, for D(-KL): from 0 at u = 0, and from 1/2 at 1/u = 0."""
+    near, far = slice(table.first_far), slice(None, table.first_far - 1, -1)
+    ends = [Fraction(end) for end in table.ends]
+    upwards = _integrals(table, near, ends, Fraction(0), -1)
+    downwards = _integrals(table, far, [1 / end for end in reversed(ends)], Fraction(1, 2), 1)
+    return (*upwards, *reversed(downwards))
+
+
+def _integrals(
+    table: _Table, ranges: slice, ends: list[Fraction], value: Fraction, sign: int
+) -> list[Polynomial]:
+    """Integrate from the beginning of the first range, where the integral has this value."""
+    found, start = [], Fraction(0)
+    each = zip(table.polynomials[ranges], table.centre[ranges], ends, strict=False)
+    for p, middle, end in each:
+        centre = Fraction(middle)
+        q = (Fraction(0), *(sign * a / n for n, a in enumerate(p, start=1)))
+        q = _plus(q, (value - _at(q, start - centre),))
+        start, value = end, _at(q, end - centre)
+        found.append(q)
+    return found
+
+
+def _at(p: Polynomial, v: Fraction) -> Fraction:
+    return sum((a * v**n for n, a in enumerate(p)), Fraction(0))
+
+
+def _slope_in_log_alpha(p: Polynomial, i: int, table: _Table) -> Polynomial:
+    """Return q for which the derivative of u p is u q, or that of p/u is q/u, in range i."""
+    found = _plus(p, _times_variable(_slope(p), Fraction(table.centre[i])))
+    return found if i >= table.first_far else _scaled(found, -1)

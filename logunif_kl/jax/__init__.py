@@ -2,8 +2,8 @@
 
 If `logunif_kl.neg_kl` or another function of the package gets a JAX array or tracer, it calls the
 function of the same name in this module. Each differentiation rule calls the function for the next
-derivative, so the second and third derivatives lose no digits. Higher derivatives can lose up to
-three digits near the arguments where one approximation replaces another. The functions work under
+derivative, so the second and third derivatives lose no digits. Fourth derivatives can lose one
+digit near the arguments where one approximation replaces another. The functions work under
 ``jit``, ``vmap``, ``grad``, ``jvp``, ``linearize``, ``checkpoint``, ``scan`` and sharding.
 
 `logunif_kl.jax.numpyro` and `logunif_kl.jax.tfp` define the prior as a distribution, for NumPyro

@@ -46,12 +46,13 @@ _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
 _DENSE = tuple(k / 128 for k in range(1, 128))
 _STRIDE = math.log(2.0)
 _NEGLIGIBLE = 1e-18
-_EPSABS, _EPSREL = 1e-14, 1e-11  # the errors allowed in each panel
+# The errors allowed in each panel, if the rounding of z does not change the density by more.
+_EPSABS, _EPSREL = 1e-14, 1e-11
 _WITHIN = (1e-2, 0.5, 0.99)
 #: The error is infinite if more mass is missing than this, apart from what rounding and tails
 #: explain.
 UNEXPLAINED = 1e-9
-# The rounding of densities changes the mass by up to this much.
+# The rounding of densities changes the mass by up to this much, or by `_noise` if that is more.
 _BY_ROUNDING = 1e-12
 # The largest |log(q |w|)| for q and |w| in the range of float64.
 _NARROWEST = 1454.0
@@ -96,19 +97,20 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
     """
     named = [*dist.points, *((w - dist.loc) / dist.scale for w in points)]
     found = _integrated(dist, named, [z for z in map(dist.ppf, _QUANTILES) if math.isfinite(z)])
-    if _unexplained(found) > UNEXPLAINED:
+    if _unexplained(dist, found) > UNEXPLAINED:
         # Quantiles are crowded in a spike, so add the middle of each crowded run to the points.
         dense = [z for z in map(dist.ppf, _DENSE) if math.isfinite(z)]
         again = _integrated(dist, [*named, *_crowded(dense)], dense)
-        if _unexplained(again) < _unexplained(found):
+        if _unexplained(dist, again) < _unexplained(dist, found):
             return again
     return found
 
 
-def _unexplained(sides: tuple[Side, Side]) -> float:
+def _unexplained(dist: Standardised, sides: tuple[Side, Side]) -> float:
     """Return the missing mass, minus what rounding and the estimated errors of the mass explain."""
     missed = abs(1.0 - sides[0].mass - sides[1].mass)
-    return missed - _BY_ROUNDING - sides[0].mass_error - sides[1].mass_error
+    by_rounding = max(_BY_ROUNDING, _noise(dist))
+    return missed - by_rounding - sides[0].mass_error - sides[1].mass_error
 
 
 def _crowded(quantiles: list[float]) -> list[float]:
@@ -131,6 +133,7 @@ def _integrated(
 ) -> tuple[Side, Side]:
     special = _special_points(dist, named, quantiles)
     sides = Side(), Side()
+    noise = _noise(dist)
     with np.errstate(all="ignore"):
         done = _short_cells(dist, special, sides)
         for at, point in enumerate(special):
@@ -142,7 +145,7 @@ def _integrated(
                     positive = point > dist.zero or (point == dist.zero and direction > 0.0)
                     near = _within(dist, point, point + direction * length)
                     marks = [direction * (z - point) for z in (*quantiles, *near, *dist.marks)]
-                    _half_line(dist, point, direction, length, marks, sides[positive])
+                    _half_line(dist, point, direction, length, marks, noise, sides[positive])
     return sides
 
 
@@ -176,7 +179,7 @@ def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, f
     weight = 1.0 + abs(entropy) + max(side.edge for side in sides)
     weight += math.log((_LARGEST - _SMALLEST) / min(max(missed, _EPSILON), 1.0))
     error = sides[0].error + sides[1].error + missed * weight + rounding(dist)
-    unexplained = _unexplained(sides)
+    unexplained = _unexplained(dist, sides)
     if unexplained > UNEXPLAINED or not math.isfinite(entropy):
         error = math.inf
     elif unexplained > 0.0:
@@ -190,6 +193,12 @@ def rounding(dist: Standardised) -> float:
     if median == 0.0:
         return 16.0 * _EPSILON
     return 4.0 * _EPSILON * (4.0 + abs(median) / (high - low)) if low < high else math.inf
+
+
+def _noise(dist: Standardised) -> float:
+    """Return `rounding`, or 0 if no quantiles tell how narrow the posterior is."""
+    noise = rounding(dist)
+    return noise if noise < math.inf else 0.0
 
 
 def _special_points(dist: Standardised, named: list[float], quantiles: list[float]) -> list[float]:
@@ -215,11 +224,13 @@ def _half_line(
     direction: float,
     length: float,
     marked: list[float],
+    noise: float,
     side: Side,
 ) -> None:
     """Integrate over z = point + direction exp(t), up to the distance `length`; add to `side`.
 
     `marked` has distances from `point`. Panels end at those that are positive and below `length`.
+    QUADPACK cannot find an integral more closely than the relative `noise` of the density.
     """
     weight_at = point - dist.zero
     logs: dict[float, tuple[float, float]] = {}
@@ -250,8 +261,8 @@ def _half_line(
         if side.mass > 2.0:  # not a probability density
             side.error = math.inf
             return False
-        value, error = _integrate(entropy, low, high)
-        part, part_error = _integrate(mass, low, high)
+        value, error = _integrate(entropy, low, high, noise)
+        part, part_error = _integrate(mass, low, high, noise)
         side.entropy, side.error = side.entropy + value, side.error + error
         side.mass, side.mass_error = side.mass + part, side.mass_error + part_error
         return max(abs(value), abs(part)) > _NEGLIGIBLE
@@ -341,8 +352,9 @@ def _outwards(panel: Callable[[float, float], bool], start: float, stop: float) 
     return False
 
 
-def _integrate(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    value, error = quad(
-        function, low, high, epsabs=_EPSABS, epsrel=_EPSREL, limit=100, full_output=1
-    )[:2]
+def _integrate(
+    function: Callable[[float], float], low: float, high: float, noise: float
+) -> tuple[float, float]:
+    allowed = {"epsabs": max(_EPSABS, noise), "epsrel": max(_EPSREL, noise)}
+    value, error = quad(function, low, high, limit=100, full_output=1, **allowed)[:2]
     return float(value), float(error)

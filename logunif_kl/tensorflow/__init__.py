@@ -4,7 +4,7 @@ The functions take tensors and variables, in eager mode, in a `tf.function` and 
 `logunif_kl.neg_kl` or another function of the package gets a TensorFlow tensor, it calls the
 function of the same name in this module. The gradient of each derivative calls the function that
 computes the next derivative, so the second and third derivatives lose no digits. Higher derivatives
-can lose up to three digits near the arguments where one approximation replaces another.
+can lose one digit near the arguments where one approximation replaces another.
 """
 
 try:

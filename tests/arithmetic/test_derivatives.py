@@ -1,66 +1,15 @@
 """Derivatives of second and higher order, against a recursion in 160 digits."""
 
-import functools
 import math
 
 import mpmath
 import numpy as np
 import pytest
 
-from logunif_kl._arithmetic import derivatives, tables
+from logunif_kl._arithmetic import derivatives
+from tests.derivatives import ALLOWED, ORDERS, check_ulps, in_log_alpha, truth, ulps
 
-ORDERS = [(j, total - j) for total in (2, 3, 4) for j in range(total + 1)]
 TABLES = [("float64", 2.0**-52), ("float32", 2.0**-23)]
-# By order: errors in units of the last place of the derivative and of the next one in log_sigma2,
-# because an error in u moves the result by the next one. The fourth derivative differentiates fits
-# of the second twice.
-ALLOWED = {2: 4.0, 3: 6.0, 4: 1024.0}
-
-
-@functools.cache
-def polynomials(n: int) -> tuple[dict, dict]:
-    """Polynomials a, b with D^(n+1)(-KL) = a(u) G + b(u), G = u F'(u) = D(-KL).
-
-    F' = dawson(sqrt u)/sqrt u, so that u dG/du = (G + u - 2 u G)/2; and D = -u d/du.
-    """
-    if n == 0:
-        return {0: mpmath.mpf(1)}, {}
-    before, found = polynomials(n - 1), ({}, {})
-
-    def add(which, power, value):
-        found[which][power] = found[which].get(power, 0) - value
-
-    for which in (0, 1):
-        for power, c in before[which].items():
-            add(which, power, power * c)
-    for power, c in before[0].items():
-        add(0, power, c / 2)
-        add(0, power + 1, -c)
-        add(1, power + 1, c / 2)
-    return found
-
-
-def in_log_alpha(u, n):
-    """D^n(-KL) at u, for n >= 1."""
-    g = u * mpmath.hyp1f1(1, mpmath.mpf(3) / 2, -u)
-    a, b = (sum(c * u**k for k, c in p.items()) for p in polynomials(n - 1))
-    return a * g + b
-
-
-def truth(mu, log_sigma2, orders):
-    """By d^(j+k) = mu^-j (-2D) (-2D - 1) ... (-2D - j + 1) D^k."""
-    j, k = orders
-    operator = {k: 1}
-    for i in range(j):
-        longer = {}
-        for n, c in operator.items():
-            longer[n + 1] = longer.get(n + 1, 0) - 2 * c
-            longer[n] = longer.get(n, 0) - i * c
-        operator = longer
-    with mpmath.workdps(160):
-        mu, log_sigma2 = mpmath.mpf(float(mu)), mpmath.mpf(float(log_sigma2))
-        u = mu**2 * mpmath.exp(-log_sigma2) / 2
-        return sum(c * in_log_alpha(u, n) for n, c in operator.items() if c) / mu**j
 
 
 def test_truth_is_that_of_differences():
@@ -81,11 +30,12 @@ def sample(request):
     """Points over all ranges of the table, and near its bounds."""
     dtype, eps = request.param
     rng = np.random.default_rng(20261121)
-    bounds = np.array(tables.table("neg_kl_hess", dtype).bounds)
-    beside = [bounds * (1.0 + n * eps) for n in (-40, -1, 0, 1, 40)]
+    bounds = -np.log(2.0 * np.array(derivatives._table(dtype).ends))
+    beside = [bounds + shift for shift in (-0.05, -0.01, -40 * eps, 0.0, 40 * eps, 0.01, 0.05)]
     x = np.concatenate([rng.uniform(-36.0, 14.0, 100), rng.uniform(-4.5, 0.5, 150), *beside])
     mu = rng.choice([-1.0, 1.0], x.size) * np.exp(rng.uniform(-2.0, 2.0, x.size))
-    return mu.astype(dtype), (x + 2.0 * np.log(np.abs(mu))).astype(dtype), eps
+    pairs = np.stack([mu, x + 2.0 * np.log(np.abs(mu))], axis=1)
+    return (*pairs.T.astype(dtype), eps)
 
 
 @pytest.mark.parametrize("orders", ORDERS, ids=str)
@@ -94,10 +44,7 @@ def test_of_normal(sample, orders):
     with np.errstate(all="ignore"):
         got = derivatives.neg_kl_normal_derivative(np, mu, log_sigma2, *orders)
     assert got.dtype == mu.dtype
-    for point in zip(mu, log_sigma2, got, strict=True):
-        true = truth(*point[:2], orders)
-        unit = abs(true) + abs(truth(*point[:2], (orders[0], orders[1] + 1)))
-        assert abs(mpmath.mpf(float(point[2])) - true) <= ALLOWED[sum(orders)] * eps * unit, point
+    check_ulps(got, mu, log_sigma2, orders, eps)
 
 
 @pytest.mark.parametrize("order", [3, 4])
@@ -110,8 +57,7 @@ def test_of_log_alpha(sample, order):
         with mpmath.workdps(160):
             u = mpmath.exp(-mpmath.mpf(float(at))) / 2
             true, following = in_log_alpha(u, order), in_log_alpha(u, order + 1)
-        error = abs(mpmath.mpf(float(found)) - true)
-        assert error <= ALLOWED[order] * eps * (abs(true) + abs(following)), at
+        assert ulps(found, true, following, eps) <= ALLOWED[order], at
 
 
 def test_at_no_mean():

@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax.test_util import check_grads
 
+import logunif_kl as lk
 from logunif_kl._arithmetic import derivatives
 from logunif_kl.jax import _rules
-from tests.derivatives import MU
+from tests.derivatives import MU, check_borders
 from tests.jax.cases import CASES
 
 # The worst relative errors that were measured at the points, and half as much again, by the order
@@ -292,3 +293,15 @@ class TestDroppedRule:
         monkeypatch.setattr(_rules, rule, misleading(getattr(_rules, WITHOUT_RULE[rule])))
         case = CASES[4 if "normal" in rule else 0]
         assert worst_error(case, third, "float32")[3] > 0.1
+
+
+def test_where_tables_end():
+    def derivative(orders, *arguments):
+        function = lk.neg_kl_normal
+        for index, order in enumerate(orders):
+            for _ in range(order):
+                function = jax.grad(total(function), index)
+        return jax.jit(function)(*arguments)
+
+    with jax.enable_x64(True):
+        check_borders(derivative)

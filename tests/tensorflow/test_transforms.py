@@ -12,7 +12,7 @@ import logunif_kl as lk
 
 tf = pytest.importorskip("tensorflow")
 from logunif_kl.tensorflow import _rules  # noqa: E402
-from tests.derivatives import LOG_ALPHA, LOG_SIGMA2, MU  # noqa: E402
+from tests.derivatives import LOG_ALPHA, LOG_SIGMA2, MU, check_borders  # noqa: E402
 from tests.tensorflow.cases import CASES, WAYS, all_orders, backward, value_and_slopes  # noqa: E402
 
 ORDINAL = ["value", "backward", "2nd backward", "3rd backward"]
@@ -232,3 +232,9 @@ def test_recompute(capability):
     again = tf.recompute_grad(lambda x: lk.neg_kl(2.0 * x))
     _, slope = value_and_slopes(tf.constant(LOG_ALPHA), of=again)
     np.testing.assert_allclose(slope, 2 * lk.neg_kl_grad(2.0 * LOG_ALPHA), rtol=1e-14)
+
+
+def test_where_tables_end():
+    check_borders(
+        lambda orders, *arguments: backward(lk.neg_kl_normal, orders)(*map(tf.constant, arguments))
+    )

@@ -5,6 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import logunif_kl as lk  # noqa: E402
+from tests.derivatives import check_borders  # noqa: E402
 from tests.torch.cases import by_name  # noqa: E402
 from tests.torch.rows import EAGER, TRANSFORMS  # noqa: E402
 
@@ -34,3 +36,15 @@ class TestEager:
     def test_by_the_rules_alone(self, case, row, capability, wrong_arithmetic):
         capability(case.name, f"{row}, over arithmetic with a wrong derivative")
         compare(case, ROWS[row](case.function, case.arguments()), torch.float64)
+
+
+def test_where_tables_end():
+    def derivative(orders, *arguments):
+        tensors = [torch.tensor(a, requires_grad=True) for a in arguments]
+        value = lk.neg_kl_normal(*tensors)
+        for tensor, order in zip(tensors, orders, strict=True):
+            for _ in range(order):
+                (value,) = torch.autograd.grad(value.sum(), tensor, create_graph=True)
+        return value.detach()
+
+    check_borders(derivative)

@@ -10,7 +10,7 @@ from logunif_kl import reference
 from logunif_kl._arithmetic import coefficients
 from validation import generated
 from validation.coefficients import __main__ as generator
-from validation.coefficients import functions, isotropic, posteriors, write
+from validation.coefficients import derivatives, functions, isotropic, posteriors, write
 from validation.paths import PACKAGE
 
 
@@ -35,7 +35,7 @@ def test_one_table_is_made_again_bit_for_bit(fmt):
     assert digest in text
 
 
-@pytest.mark.parametrize("module", [isotropic, posteriors])
+@pytest.mark.parametrize("module", [derivatives, isotropic, posteriors])
 def test_the_interpolants_are_made_again(module, tmp_path, capsys):
     made = module.sources()
     assert generated.main(module.COMMAND, lambda: made, ["--check"]) == 0

@@ -15,8 +15,8 @@ REFITTED = 3  # after rounding each of this many powers, refit the higher ones
 STEP_BITS, CENTRE = 12, mpf(3) / 5  # for the centre in the form "shifted"
 NEVER_REACHED = 10**7  # its range begins at 1/v = this many times the other end
 
-# The table whose polynomials give the derivatives of third and higher order.
-DIFFERENTIATED = "neg_kl_hess", "float64"
+# The table whose coefficients are only rounded, not refit after rounding.
+ROUNDED_ONLY = "neg_kl_hess", "float64"
 
 
 def rounded(x: mpf, bits: int) -> mpf:
@@ -101,7 +101,7 @@ class Fit:
     ) -> dict[int, mpf]:
         """Round from the lowest power up; after each of the first few, refit the others.
 
-        The refit coefficients have worse derivatives, so do not refit if the error is ``enough``.
+        Do not refit if the error is at most ``enough``.
         """
         plain = {k: known[k] if k in known else rounded(c, bits) for k, c in self.exact.items()}
         if self.worst(plain) <= enough:
@@ -185,7 +185,7 @@ def fit_table(entry: dict[str, Any], centre_bits: int) -> Table:
         else:
             p = fitted(table.function, form)
             centre = _centre(form, lo, hi, centre_bits, wide)
-            enough = 2.0**-55 if (table.function, table.format) == DIFFERENTIATED else 0.0
+            enough = 2.0**-55 if (table.function, table.format) == ROUNDED_ONLY else 0.0
             table.ranges.append(fit_range(p, form, lo, hi, centre, degree, table.format, enough))
         start = stop
     return table

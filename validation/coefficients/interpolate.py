@@ -1,7 +1,9 @@
 """Tables of smooth functions as polynomials in t - c on each range.
 
 The polynomials interpolate at Chebyshev points, in many digits. A TOML specification names the
-functions, types, ranges and degrees.
+functions, types, ranges and degrees. With a ``margin``, the points of each range lie in an interval
+that is longer at both ends by this share of the range, because the derivatives of a fit are worst
+at the ends of its interval.
 """
 
 import hashlib
@@ -81,7 +83,11 @@ def source(head: str, spec: Path, functions: Mapping[str, Function], *, strings:
 def _entry(table: dict[str, Any], function: Function, strings: bool) -> Iterator[str]:
     name, dtype = table["function"], table["format"]
     ends = [mpf(0), *map(mpf, table["bounds"]), mpf(table.get("end", 1))]
-    ranges = list(pairwise(ends))
+    margin = mpf(table.get("margin", 0))
+    ranges = [
+        (low and low - margin * (high - low), high + margin * (high - low))
+        for low, high in pairwise(ends)
+    ]
     yield f"    # {name}, {dtype}, degree {table['degree']}:"
     rows = []
     for (low, high), degree in zip(ranges, table["degree"], strict=True):

@@ -3,7 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -39,15 +39,14 @@ class Link(NamedTuple):
     second: Any
 
 
-def drop_units(model: nn.Module, weights: Weights) -> list[nn.Module]:
-    """Remove dead units from the weights of consecutive layers.
+def drop_units(model: nn.Module, weights: Weights, traced: list[Part]) -> list[nn.Module]:
+    """Remove dead units from the weights of consecutive layers of a traced model.
 
     A unit is unread if the next layer multiplies it only by zeros. A unit is constant if all its
     own weights are 0. Each layer keeps at least one unit. Return the layers whose constant units
     stay because no link leads to a next layer or because of a padding, without the layers that
     compute outputs of the model.
     """
-    traced = list(parts(model, weights))
     found = list(links(model, weights, traced))
     # Go backwards: when an unread unit is removed, the units that only it reads become unread.
     for link in reversed(found):
@@ -165,12 +164,12 @@ def links(model: nn.Module, weights: Weights, traced: list[Part] | None = None) 
             yield link
 
 
-def graphs(model: nn.Module, layers: Container[nn.Module]) -> list[str]:
-    """Write the traced parts of a model, to compare them after units were removed.
+def graphs(traced: Iterable[Part]) -> list[str]:
+    """Write the traced parts of a model, to compare them after units or layers were replaced.
 
-    They differ if the forward reads sizes of layers.
+    They differ if the forward reads sizes, kinds or parameters of layers.
     """
-    return [f"{each.name}: {graph}" for each in parts(model, layers) for graph in each.graphs]
+    return [f"{each.name}: {graph}" for each in traced for graph in each.graphs]
 
 
 def _fits(link: Link, weights: Weights) -> bool:

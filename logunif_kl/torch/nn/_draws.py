@@ -21,9 +21,9 @@ class Draws(threading.local):
     """
 
     def __init__(self) -> None:
-        self.owner: torch.nn.Module | None = None
-        """The outermost module that is being called."""
-        self.depth = 0
+        # Not a number: with dynamic=True, torch.compile loses changes of numbers at graph breaks.
+        self.calls: list[torch.nn.Module] = []
+        """The modules that are being called, from outside in."""
         self.samples: dict[int, tuple[Any, Tensor, Tensor]] = {}
         """By the `id` of a parameter: the parameter, its noise and its sample."""
 
@@ -37,18 +37,18 @@ class Draws(threading.local):
                 "a network with sampled weights was called by torch.nn.DataParallel, whose copies "
                 "have no parameters: use torch.nn.parallel.DistributedDataParallel"
             )
-        if self.depth and module is self.owner and not _is_called(module):
+        if self.calls and module is self.calls[0] and not _is_called(module):
             # A KeyboardInterrupt ended the last call, after which PyTorch calls no hooks.
-            self.depth = 0
-        if not self.depth:
-            self.owner, self.samples = module, {}
-        self.depth += 1
+            self.calls = []
+        if not self.calls:
+            self.samples = {}
+        self.calls = [*self.calls, module]
 
     def leave(self, module: torch.nn.Module, args: Any, output: Any) -> None:
-        # If another hook raised an error before `enter`, the depth is 0 already.
-        self.depth = max(self.depth - 1, 0)
-        if not self.depth:
-            self.owner, self.samples = None, {}
+        # If another hook raised an error before `enter`, there is no call.
+        self.calls = self.calls[:-1]
+        if not self.calls:
+            self.samples = {}
 
     def is_hooked(self, module: torch.nn.Module) -> bool:
         return any(getattr(h, "__self__", None) is self for h in module._forward_hooks.values())

@@ -108,13 +108,11 @@ class VariationalLayer(GaussianWeights):
     def _make_log_variance(self) -> None:
         for name, shape in self._shapes(self._lk_stored.shape).items():
             self.register_parameter(name, Parameter(self._lk_stored.new_empty(shape)))
-        self._reset_log_variance()
+        self._lk_reset_variances()
 
-    def _reset_log_variance(self) -> None:
-        with torch.no_grad():
-            for name in self._shapes(self._lk_stored.shape):
-                own = own_parameter(self, name)
-                own.fill_(1.0 if name == "scale" else self.initial)
+    def _lk_initial_values(self) -> dict[str, float]:
+        names = self._shapes(self._lk_stored.shape)
+        return {name: 1.0 if name == "scale" else self.initial for name in names}
 
     def reset_parameters(self) -> None:
         """Set the means and the bias as torch does, and log sigma^2 or log alpha to `initial`."""
@@ -122,7 +120,7 @@ class VariationalLayer(GaussianWeights):
             super().reset_parameters()  # type: ignore[misc]
         # torch's __init__ calls this before the second parameter exists.
         if own_parameter(self, self._log_variance_name) is not None:
-            self._reset_log_variance()
+            self._lk_reset_variances()
 
     def forward(self, input: Any) -> Any:
         """Draw an output in training mode and within `sampling`; return the mean otherwise."""

@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cache
@@ -14,11 +15,13 @@ from weakref import WeakValueDictionary
 import torch
 
 from .._internals import PLAIN_TYPES, called_by_compiler, plain, transformed
+from ._hooks import own_parameter
 from ._recomputation import (
     OPENED,
     Mask,
     as_before,
     in_checkpoint,
+    in_reentrant_checkpoint,
     may_be_checkpointed,
     may_run_again,
 )
@@ -54,6 +57,39 @@ class StochasticModule(torch.nn.Module):
             "torch.compile or torch.jit.trace"
         )
 
+    def _lk_initial_values(self) -> dict[str, float]:
+        """Return the values that the parameters of the noise have at first, by their names."""
+        return {}
+
+    def _lk_reset_variances(self, unless_loaded: bool = False) -> None:
+        with torch.no_grad():
+            for name, value in self._lk_initial_values().items():
+                own = own_parameter(self, name)
+                if own is None or (unless_loaded and getattr(own, "_is_hf_initialized", False)):
+                    continue
+                own.fill_(value)
+
+    @property
+    def _is_hf_initialized(self) -> bool:
+        """Whether Hugging Face has initialised the parameters that `from_pretrained` did not load.
+
+        It initialises those of torch's layers, and then sets this attribute.
+        """
+        try:
+            found: bool = self.__dict__["_is_hf_initialized"]
+        except KeyError:
+            raise AttributeError("_is_hf_initialized") from None
+        return found
+
+    @_is_hf_initialized.setter
+    def _is_hf_initialized(self, value: bool) -> None:
+        self.__dict__["_is_hf_initialized"] = value
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code.co_name == "__setattr__":
+            frame = frame.f_back
+        if frame is not None and frame.f_code.co_name == "_initialize_weights":
+            self._lk_reset_variances(unless_loaded=True)
+
     @property
     def _lk_stored(self) -> Tensor:
         """`weight`, for this package: `VariationalLayer` watches who reads the attribute."""
@@ -66,13 +102,16 @@ class StochasticModule(torch.nn.Module):
         if not OPENED:
             return None
         masks = self._lk_masks
+        if torch.compiler.is_compiling():
+            kept: Any = self._lk_kept
+            if masks or self._lk_sampling or not (kept is None or kept.in_checkpoint):
+                _refuse_reentrant()
+            return masks[-1] if masks else None
         if not masks and not (may_be_checkpointed() if self._lk_sampling else may_run_again()):
             return None
-        if torch.compiler.is_compiling():
-            return masks[-1] if masks else None
         mask = next((m for m in masks[::-1] if m.thread in (0, get_ident())), None)
         if may_be_checkpointed():
-            kept: Any = self._lk_kept
+            kept = self._lk_kept
             if kept is not None and kept.in_checkpoint:
                 kept = "of the checkpoint"  # which opens another context when it runs again
             return as_before(self, (self._lk_sampling > 0 and not self.training, kept), mask)
@@ -268,6 +307,18 @@ def _by_the_operator(like: Tensor) -> bool:
     contiguous, the empty tensor would not have its memory format.
     """
     return like.device.type == "cpu" and like.is_contiguous() and not _transformed()
+
+
+@called_by_compiler
+def _refuse_reentrant() -> bool:
+    """Raise if the compiler reads code within a checkpoint that does not compare its two runs."""
+    if in_reentrant_checkpoint():
+        raise RuntimeError(
+            "a compiled part of the model was called in torch.utils.checkpoint with "
+            "use_reentrant=True, within sampled, sampling or ELBO(mask_from=), so its second run "
+            "might draw other noise: pass use_reentrant=False, or compile the whole model"
+        )
+    return False
 
 
 @called_by_compiler

@@ -17,6 +17,7 @@ import torch
 from torch import is_grad_enabled, is_inference_mode_enabled
 from torch._C import _current_graph_task_id, _is_fwd_grad_enabled
 from torch._C._autograd import _top_saved_tensors_default_hooks
+from torch.autograd.function import BackwardCFunction
 from torch.compiler import is_compiling
 
 from ..._layers import is_noisy
@@ -88,6 +89,11 @@ def may_be_checkpointed() -> bool:
 def in_checkpoint() -> bool:
     """Whether the caller runs in a checkpoint, or again for one."""
     return may_be_checkpointed() and any(True for _ in _regions())
+
+
+def in_reentrant_checkpoint() -> bool:
+    """Whether the caller runs in the forward of a checkpoint that is an autograd Function."""
+    return any(isinstance(found, BackwardCFunction) for _, found in _regions())
 
 
 def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | None:

@@ -16,7 +16,7 @@ from torch.nn import Parameter
 
 from ..._layers import SILENT
 from ._draws import Draws
-from ._hooks import masked, means_assigned, own_parameter, reset_method
+from ._hooks import masked, means_assigned, reset_method
 from ._local import clamped, finite
 from ._noise import StochasticModule
 from ._sampled_kinds import matrices
@@ -103,7 +103,7 @@ class SampledModule(StochasticModule):
         if not self._lk_draws:
             return self._lk_masked(name)
         mean = self._lk_mean(name)
-        if not self._lk_held.depth:
+        if not self._lk_held.calls:
             return self._lk_outside(name, mean, depth)
         parameter, samples = self._lk_parameter(name), self._lk_held.samples
         own = id(parameter)
@@ -160,6 +160,9 @@ class SampledModule(StochasticModule):
             return found
         original = self._lk_parameter(name)
         return original.masked_fill(self._buffers[f"{name}_mask"] == 0, SILENT)
+
+    def _lk_initial_values(self) -> dict[str, float]:
+        return {each + SUFFIX: self._lk_options["initial"] for each in self._lk_gaussian}
 
     @property
     def _lk_generator(self) -> torch.Generator | None:
@@ -225,11 +228,7 @@ def _reset_parameters(self: SampledModule) -> None:
     """Set the weights as torch does, and log sigma^2 to its initial value."""
     with means_assigned(self, self._lk_gaussian):
         reset_method(self._lk_plain)(self)
-    with torch.no_grad():
-        for each in self._lk_gaussian:
-            variances = own_parameter(self, each + SUFFIX)
-            if variances is not None:
-                variances.fill_(self._lk_options["initial"])
+    self._lk_reset_variances()
 
 
 def _empty(plain: Any) -> SampledModule:

@@ -20,8 +20,10 @@ from ._hooks import copies, copy_hooks
 from ._sampled_weights import PlainWeight
 from ._sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
 from ._sparsity import means, weighted, with_kept
+from ._traces import parts
 
 Tensor = torch.Tensor
+Make = Callable[[Any, Tensor, Tensor | None], torch.nn.Module]
 
 
 @torch.no_grad()
@@ -73,6 +75,9 @@ def to_sparse(
         for minibatches of 100 and 1000, and slower for one example:
         `validation/results/molchanov2017/inference.json`. With 1.0 all layers are sparse, which
         gives the smallest file if less than half of the weights are kept.
+        A layer is also dense if a trace finds that the forward reads its parameters itself, and all
+        layers are if it loops over ``parameters()``, ``state_dict()`` or ``modules()``. In a module
+        that cannot be traced, such a loop would miss sparse layers: use `to_compact`, or pass 0.0.
 
     Returns
     -------
@@ -190,7 +195,7 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
         model,
         threshold,
         True,
-        lambda module, weight, bias: dense_layer(plain_kind(module), module, weight, bias),
+        _dense,
     )
     if left:
         warnings.warn(
@@ -204,10 +209,7 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
 
 
 def _rebuilt(
-    model: torch.nn.Module,
-    threshold: float,
-    drop_units: bool,
-    make: Callable[[Any, Tensor, Tensor | None], torch.nn.Module],
+    model: torch.nn.Module, threshold: float, drop_units: bool, make: Make
 ) -> tuple[torch.nn.Module, list[str]]:
     """Copy a model, with the layers that `make` makes of each layer's kept weights and its bias.
 
@@ -224,11 +226,17 @@ def _rebuilt(
         check_known(name, module)
         weights[module] = means(module).masked_fill(~kept, 0.0), getattr(module, "bias", None)
     small, left = dict(weights), []
+    traced = list(parts(model, weights))
+    read: set[int] = set().union(*(part.read() for part in traced))
     if drop_units:
-        left = dropped(model, small)
+        left = dropped(model, small, traced)
 
-    def built(weights: Weights) -> tuple[torch.nn.Module, list[torch.nn.Module]]:
-        made = {id(module): make(module, *weights[module]) for module in weights}
+    def built(weights: Weights, make: Make) -> tuple[torch.nn.Module, list[torch.nn.Module]]:
+        # Code that reads the parameters of a layer expects those of a dense layer.
+        made = {
+            id(module): (_dense if id(module) in read else make)(module, *weights[module])
+            for module in weights
+        }
         # With `made` in its memo, deepcopy takes the new layers instead of copying the old ones.
         memo: dict[int, Any] = {**copies(model), **made}
         network = copy.deepcopy(model, memo).eval()
@@ -236,21 +244,31 @@ def _rebuilt(
             copy_hooks(module, made[id(module)], memo)
         return network, [*made.values()]
 
-    network, layers = built(small)
     fewer = [each for each in weights if small[each][0].shape != weights[each][0].shape]
-    if fewer and graphs(network, layers) != graphs(model, weights):
+    forms = [(small, make)]
+    if fewer:
+        forms.append((weights, make))
+    if make is not _dense:
+        forms.append((weights, _dense))
+    for form in forms:
+        network, layers = built(*form)
+        if form is forms[-1] or graphs(parts(network, layers)) == graphs(traced):
+            break
+    if form[0] is not small:
         left += fewer
-        network, _ = built(weights)
     return network, [shown_name(name) for name, module in model.named_modules() if module in left]
+
+
+def _dense(module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
+    return dense_layer(plain_kind(module), module, weight, bias)
 
 
 def _made(
     module: Any, weight: Tensor, bias: Tensor | None, backend: str, max_density: float
 ) -> torch.nn.Module:
-    kind = plain_kind(module)
     if int(weight.count_nonzero()) > max_density * weight.numel():
-        return dense_layer(kind, module, weight, bias)
-    return sparse_layer(kind, module, weight, bias, backend)
+        return _dense(module, weight, bias)
+    return sparse_layer(plain_kind(module), module, weight, bias, backend)
 
 
 def sparse_layer(

@@ -402,6 +402,37 @@ def test_an_activation_that_is_kept_stays_whole():
     torch.testing.assert_close(compact(x), model(x))
 
 
+class Looks(torch.nn.Module):
+    """Computes with the parameters, the state or the kinds of its parts."""
+
+    def __init__(self, look):
+        super().__init__()
+        self.look = look
+        self.hidden, self.out = torch.nn.Linear(6, 20), torch.nn.Linear(20, 4)
+
+    def forward(self, x):
+        return self.out(self.hidden(x).relu()) * self.look(self)
+
+
+@pytest.mark.parametrize("drop_units", [True, False])
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda model: sum(p.square().sum() for p in model.parameters()),
+        lambda model: sum(p.numel() for p in model.parameters()),
+        lambda model: model.state_dict()["out.weight"].norm(),
+        lambda model: len([m for m in model.modules() if isinstance(m, torch.nn.Linear)]),
+    ],
+    ids=["parameters", "sizes", "state", "kinds"],
+)
+def test_layers_that_the_forward_looks_at_are_dense(look, drop_units):
+    model, x = Looks(look), torch.randn(3, 6)
+    with torch.no_grad():
+        for layer in (model.hidden, model.out):
+            layer.weight[layer.weight.abs() < layer.weight.abs().quantile(0.95)] = 0.0
+    torch.testing.assert_close(nn.to_sparse(model, drop_units=drop_units)(x), model(x))
+
+
 class Block(torch.nn.Module):
     def __init__(self, lock=None):
         super().__init__()

@@ -1,5 +1,6 @@
 """The ELBO: its scale and its sign, its parts, its inputs, and the schedules."""
 
+import contextlib
 import copy
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -382,6 +383,23 @@ class TestMasks:
         expected = slopes(lambda layer, x: layer(x))
         for run in (once, partial(once, once)):
             torch.testing.assert_close(slopes(run), expected)
+
+    @pytest.mark.parametrize("context", ["mask", nn.sampled, nn.sampling])
+    def test_a_compiled_part_in_a_reentrant_checkpoint(self, context):
+        """The state of its second run is not compared. Without a context it is the same."""
+        torch.compiler.reset()
+        layer = nn.VariationalLinear(3, 2, initial=0.0)
+        model = torch.nn.Sequential(torch.compile(layer, backend="eager"))
+        model.forward = partial(checkpoint, model[0], use_reentrant=True)
+        threshold = 1.0 if context == "mask" else None
+        elbo = nn.ELBO(model, nn.normal_log_likelihood, 9, mask_from=threshold)
+        x, y = torch.randn(5, 3, requires_grad=True), torch.randn(5, 2)
+        within = contextlib.nullcontext() if context == "mask" else context(model)
+        with within, pytest.raises(RuntimeError, match="a compiled part of the model was called"):
+            elbo(x, y)
+        elbo.mask_from = None
+        elbo(x, y).loss.backward()
+        assert layer.log_sigma2.grad.abs().max() > 0.0
 
     @pytest.mark.parametrize(
         "normalised",

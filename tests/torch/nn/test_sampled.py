@@ -369,7 +369,7 @@ class TestCare:
         model.interrupted, count = False, len(drawn)
         first, second = model(x), model(x)
         assert len(drawn) == count + 6
-        assert model.cell._lk_held.depth == 0
+        assert model.cell._lk_held.calls == []
         assert (first != second).any()
         first.sum().backward()
 
@@ -455,6 +455,25 @@ class TestCare:
             for name, parameter in model.named_parameters():
                 assert bool((parameter == -7.0).all()) is name.endswith("log_sigma2")
 
+    @pytest.mark.filterwarnings("ignore:The .grad attribute")  # by the compiler
+    def test_dynamic_shapes_leave_no_samples(self):
+        """The compiler breaks the graph at the GRU, after the call has begun."""
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.gru = torch.nn.Linear(3, 2), torch.nn.GRU(2, 2)
+
+            def forward(self, x):
+                return self.gru(self.first(x))[0]
+
+        torch.compiler.reset()
+        model = nn.to_variational(Net(), initial=0.0)
+        run = torch.compile(model, backend="eager", dynamic=True)
+        for batch in (2, 3):
+            run(torch.randn(batch, 4, 3))
+            assert model.gru._lk_held.samples == {}
+
     @pytest.mark.parametrize("context", [nn.sampling, nn.sampled])
     def test_weights_that_are_reset_in_any_state(self, context):
         """As for cross-validation, or after `to_empty`: all weights are drawn anew."""
@@ -481,6 +500,28 @@ class TestCare:
             for name, p in model.named_parameters():
                 assert (p != 3.0).all()
                 assert bool((p == -7.0).all()) is ("log_sigma2" in name)
+
+    @pytest.mark.parametrize("posterior", ["additive", "multiplicative", "scaled"])
+    def test_variances_that_hugging_face_has_not_loaded(self, posterior):
+        """It marks loaded parameters, and then each module after its own layers are initialised."""
+        parts = [nn.VariationalLinear(2, 2, posterior=posterior, initial=-7.0)]
+        parts.append(nn.to_variational(torch.nn.LSTM(2, 2), initial=-7.0))
+
+        def _initialize_weights(module):
+            if not getattr(module, "_is_hf_initialized", False):
+                module._is_hf_initialized = True
+
+        for loaded in (True, False):
+            for each in parts:
+                each.__dict__.pop("_is_hf_initialized", None)
+                with torch.no_grad():
+                    for p in each.parameters():
+                        p._is_hf_initialized = loaded
+                        p.fill_(3.0)
+                _initialize_weights(each)
+                for name, p in each.named_parameters():
+                    own = {"scale": 1.0}.get(name, -7.0 if "log_" in name else 3.0)
+                    assert bool((p == (3.0 if loaded else own)).all())
 
     def test_a_module_without_a_reset_has_none(self):
         model = nn.to_variational(Twice(), parameters=["scale"])
