@@ -455,6 +455,7 @@ class TestCare:
             for name, parameter in model.named_parameters():
                 assert bool((parameter == -7.0).all()) is name.endswith("log_sigma2")
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:The .grad attribute")  # by the compiler
     def test_dynamic_shapes_leave_no_samples(self):
         """The compiler breaks the graph at the GRU, after the call has begun."""
