@@ -54,6 +54,10 @@ class _VariationalConv(VariationalLayer):
     def _check_shape(self, input: Any) -> None:
         check_channels(input, self._scales(), self.kernel_size)
 
+    @property
+    def _groups(self) -> int:  # type: ignore[override]
+        return self.groups
+
     def _padded(self, input: Tensor) -> Tensor:
         if self.padding_mode == "zeros" and self.padding != "same":
             return input
@@ -125,10 +129,6 @@ class _VariationalConv(VariationalLayer):
         by_group = scales.view(self.groups, 1, -1, *ones)
         rows = len(self._lk_stored) // self.groups
         return by_group.repeat(1, rows, *[1 for _ in by_group.shape[2:]]).flatten(0, 1)
-
-    def _scales(self) -> int:
-        # Do not use in_channels, which is 0 in a lazy layer whose parameters were loaded.
-        return self._lk_stored.shape[1] * self.groups
 
 
 class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):

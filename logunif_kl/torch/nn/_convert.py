@@ -23,7 +23,7 @@ from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
 from ._models import kind_name, layers
-from ._options import DEFAULTS, VariationalOptions, checked, list_options
+from ._options import OWN, VariationalOptions, checked, list_options
 from ._sampled import SUFFIX, SampledModule, apart, gaussians, make_plain, sample_weights
 from ._sampled_kinds import has_sampled_form
 from ._tied import forget_tied_variances, name_tied_variances
@@ -138,9 +138,10 @@ def to_variational(
     check_flag("inplace", inplace)
     whole(check_module(model))
     values = checked(options)
-    chosen = choose(model, modules, parameters, options)
+    posterior = values["_posterior"]
+    chosen = choose(model, modules, parameters, posterior)
     if not chosen.layers and not chosen.sampled and not apart(model):
-        _refuse_nothing(model, modules, options)
+        _refuse_nothing(model, modules, posterior)
     result = model if inplace else copied(model)
     shared: dict[int, Any] = {}
     for name in chosen.layers:
@@ -156,7 +157,7 @@ def to_variational(
     return result
 
 
-def _refuse_nothing(model: torch.nn.Module, modules: Any, options: Any) -> NoReturn:
+def _refuse_nothing(model: torch.nn.Module, modules: Any, posterior: Any) -> NoReturn:
     ours = (VariationalLayer, SampledModule)
     if modules is None and any(isinstance(m, ours) for m in model.modules()):
         raise ValueError(
@@ -166,7 +167,7 @@ def _refuse_nothing(model: torch.nn.Module, modules: Any, options: Any) -> NoRet
     for name, each in model.named_modules():
         check_parameters(name, each)
         if modules is None and has_sampled_form(each):
-            raise not_additive(name, each, options)
+            raise not_additive(name, each, posterior)
     raise ValueError(
         f"a {kind_name(model)} was given that has no layer to convert: with modules=, choose types "
         "of modules that have weight matrices"
@@ -274,7 +275,7 @@ def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, 
         return
     if isinstance(module, VariationalLayer):
         with torch.no_grad():
-            if module.posterior == "scaled":
+            if "scale" in module._posterior.parameters:
                 # A new parameter, because another layer may use this one with other scales.
                 made = Parameter(module._means(), module.weight.requires_grad)
                 key = id(module.weight), id(module.scale)
@@ -287,7 +288,7 @@ def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, 
         for name in module._shapes(module.weight.shape):
             del module._parameters[name]
         module._modules.pop("penalty", None)
-    own = DEFAULTS if isinstance(module, VariationalLayer) else ("p", "generator")
+    own = ("_posterior", *OWN) if isinstance(module, VariationalLayer) else ("p", "generator")
     module.__class__ = PLAIN[type(module)]
     for name in (*own, "_lk_sampling", "_lk_kept", "_lk_masks"):
         module.__dict__.pop(name, None)

@@ -11,12 +11,12 @@ from torch.nn import functional as F
 
 from ..._errors import type_name
 from ..._layers import check_flag
-from . import _terms
+from ...nn.posteriors import Term, Units, without_row
 from ._arguments import check_dtype
 from ._layer import VariationalLayer
 from ._local import clamped
 from ._noise import settled
-from ._options import VariationalOptions, list_options, without_embeddings
+from ._options import VariationalOptions, list_options, of_units
 
 Tensor = torch.Tensor
 
@@ -62,7 +62,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     tensor([0., 0., 0., 0.])
     """
 
-    _units = {"output": 1, "input": 0}  # noqa: RUF012
+    _units = Units(input=0, output=1)
 
     @list_options
     def __init__(
@@ -91,13 +91,13 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
             *(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type),
             *(scale_grad_by_freq, sparse, _weight, _freeze, device, dtype),
         )
-        unsuited = without_embeddings(options)
+        self._become_variational(**options)
+        unsuited = of_units(self._posterior)
         if unsuited:
             raise ValueError(
                 f"{unsuited} was given, which has no form for an embedding: pass "
                 "posterior='multiplicative'"
             )
-        self._become_variational(**options)
 
     @classmethod
     def from_pretrained(  # type: ignore[override]
@@ -180,7 +180,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
                 )
             )
         deviations = (0.5 * log_variance).exp()
-        if self.posterior == "multiplicative":
+        if self._posterior.relative:
             deviations = means * deviations
         if self.padding_idx is not None:
             deviations = deviations.masked_fill((input == self.padding_idx).unsqueeze(-1), 0.0)
@@ -188,7 +188,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
 
     def _noise_at(self, input: Tensor, means: Tensor) -> Tensor:
         rows, columns = self._lk_stored.shape
-        if self.noise == "correlated":
+        if not self._posterior.independent:
             columns = 1
         if self._estimator == "local":
             return self._lk_normals((*input.shape, columns), means)
@@ -200,9 +200,6 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
 
     def _sampled_weight(self) -> Tensor:
         return self(torch.arange(len(self._lk_stored), device=self._lk_stored.device))  # type: ignore[no-any-return]
-
-    def _scales(self) -> int:
-        return len(self._lk_stored)
 
     def _log_alpha(self) -> Tensor:
         found = super()._log_alpha()
@@ -219,7 +216,9 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         rows = torch.arange(len(mask), device=mask.device)[:, None]
         return mask.masked_fill(rows == self.padding_idx, 0.0)
 
-    def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
+    def _penalty_terms(self, whole: bool = False) -> list[Term]:
         """Return the terms of the KL, without the row at `padding_idx` unless `whole` is True."""
-        terms = super()._penalty_terms(whole)
-        return terms if whole else _terms.without_row(terms, self.padding_idx, len(self._lk_stored))
+        terms, at = super()._penalty_terms(whole), self.padding_idx
+        if whole or at is None:
+            return terms
+        return [part for term in terms for part in without_row(term, at, len(self._lk_stored))]

@@ -10,6 +10,7 @@ from torch.nn import UninitializedParameter
 from torch.nn.parameter import is_lazy
 
 from ..._layers import check_flag
+from ...nn.posteriors import Term
 from ._arguments import check_dtype, no_shape
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._layer import VariationalLayer
@@ -51,7 +52,7 @@ class _Lazy(VariationalLayer):
         self._check_made()
         return super().log_alpha_of_weights()
 
-    def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
+    def _penalty_terms(self, whole: bool = False) -> list[Term]:
         self._check_made()
         return super()._penalty_terms(whole)
 

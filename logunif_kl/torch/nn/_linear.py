@@ -232,7 +232,3 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     def _drawn_scales(self) -> Tensor:
         mean, deviation = self._scale_moments(self._lk_stored.dtype)
         return mean + deviation * self._lk_normals(self._lk_stored.shape[-1:], self._lk_stored)
-
-    def _scales(self) -> int:
-        # Do not use in_features, which is 0 in a lazy layer whose parameters were loaded.
-        return self._lk_stored.shape[-1]

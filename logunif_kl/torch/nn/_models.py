@@ -230,10 +230,7 @@ def layers(model: Any) -> list[tuple[str, Any, bool]]:
             found.append((name, layer, False))
             continue
         first, other, _ = found[at]
-        if "correlated" in (layer.noise, other.noise) or "scaled" in (
-            layer.posterior,
-            other.posterior,
-        ):
+        if layer._posterior.scaled or other._posterior.scaled:
             _check_same_scales(first, other, name, layer)
         if _padding(layer) != _padding(other):
             found[at] = first, other, True
@@ -256,13 +253,13 @@ def posteriors(model: torch.nn.Module) -> Iterator[tuple[str, VariationalLayer |
 
 
 def _check_same_scales(first: str, layer: Any, second: str, other: Any) -> None:
-    if layer.posterior == "scaled" or other.posterior == "scaled":
+    if any("scale" in each._posterior.parameters for each in (layer, other)):
         if any(getattr(layer, name, None) is not getattr(other, name, None) for name in _SCALES):
             raise ValueError(
                 f"layers {first!r} and {second!r} share weight and log_sigma2, but not scale and "
                 "scale_log_sigma2: share these too, or do not share log_sigma2"
             )
-    elif layer.noise != other.noise or layer._scales() != other._scales():
+    elif layer._posterior.scaled != other._posterior.scaled or layer._scales() != other._scales():
         raise ValueError(
             f"layers {first!r} and {second!r} share their parameters, but not the scales of "
             "correlated noise: use noise='independent'"
@@ -299,6 +296,6 @@ def kind_name(model: torch.nn.Module) -> str:
 def _terms(model: Any, of: str | None) -> list[tuple[Any, list[Any]]]:
     found = []
     for _, layer, whole in layers(model):
-        check_of(of, layer.noise)
+        check_of(of, layer._posterior)
         found.append((layer, layer._penalty_terms(whole)))
     return found

@@ -95,11 +95,11 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     for _, layer, _ in found:
         with torch.no_grad():
             mask = kept_weights(layer, threshold)
-            if layer._grouped:  # a group is pruned whole, because its weights share their noise
+            if layer._posterior.grouped:  # pruned whole, because its weights share their noise
                 mask = ~is_noisy(layer.log_alpha_of_weights(), threshold)
         module, weight, log_variance = _parameters(layer)
         torch_prune.custom_from_mask(module, weight, mask)
-        if layer.posterior != "multiplicative":
+        if not layer._posterior.relative:
             shape: Any = layer._log_variance.shape
             # A group with one variance is silent if all its weights are pruned.
             kept = mask if mask.shape == shape else mask.float().sum_to_size(shape) > 0

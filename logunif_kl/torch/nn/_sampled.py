@@ -263,12 +263,14 @@ def sample_weights(
             weight = module._parameters[name]
             own = shared.setdefault(id(weight), {})
             if "log_sigma2" not in own:
-                own["log_sigma2"] = Parameter(torch.full_like(weight, options["initial"]))
+                initial = options["_posterior"].initial
+                own["log_sigma2"] = Parameter(torch.full_like(weight, initial))
             module.register_parameter(name + SUFFIX, own["log_sigma2"])
         module.__dict__.pop("_flat_weights", None)
         kind: Any = type(module)
         module.__class__ = _sampled_class(kind)
-        kept = {name: options[name] for name in ("penalty", "generator", "initial")}
+        kept = {name: options[name] for name in ("penalty", "generator")}
+        kept["initial"] = options["_posterior"].initial
         module.__dict__.update(_lk_gaussian=tuple(names), _lk_held=held, _lk_options=kept)
         if isinstance(kept["penalty"], torch.nn.Module):
             module._modules["_lk_penalty"] = kept["penalty"]

@@ -7,19 +7,20 @@ from typing import Any, NamedTuple
 
 import torch
 
-from . import _terms
+from ...nn.penalty import is_exact
+from ...nn.posteriors import Additive, Parameters, Term, Units, without_row
 
 Tensor = torch.Tensor
+
+UNITS = Units(input=1, output=0)
 
 
 class SampledWeight:
     """A Gaussian weight of a module, with the methods and options of a `VariationalLayer`."""
 
-    posterior = "additive"
-    sharing = "weight"
+    _posterior = Additive()
     noise = "independent"
-    estimator = "per_batch"
-    _grouped = False
+    posterior = "additive"
 
     def __init__(self, module: Any, name: str) -> None:
         self.module, self.name = module, name
@@ -48,9 +49,15 @@ class SampledWeight:
     def _means(self) -> Tensor:
         return self.weight
 
-    def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
-        terms = _terms.of_layer(self, self.module._buffers.get(f"{self.name}_mask"))
-        return terms if whole else _terms.without_row(terms, self.padding_idx, len(self.weight))
+    def _penalty_terms(self, whole: bool = False) -> list[Term]:
+        mask = self.module._buffers.get(f"{self.name}_mask")
+        given = Parameters(self.weight, self._log_variance)
+        mask = mask if mask is None else mask.double()
+        terms = self._posterior.terms(torch, given, is_exact(self.penalty), mask, UNITS, 1)
+        if whole or self.padding_idx is None:
+            return terms
+        rows = len(self.weight)
+        return [part for term in terms for part in without_row(term, self.padding_idx, rows)]
 
     def _log_alpha(self) -> Tensor:
         return self._log_variance - 2.0 * self.weight.abs().log()

@@ -1,0 +1,316 @@
+"""The posteriors of a layer's weights, over the arrays of any framework.
+
+A posterior is a frozen object that holds options, and no arrays. It gives the shapes of a layer's
+parameters, and computes from their values, which a layer passes as `Parameters`. ``xp`` is the
+module `torch` or `jax.numpy`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+from .._layers import finite, one_of
+
+Array = Any
+Shape = tuple[int, ...]
+
+UNITS = ("output", "input")
+SHARINGS = ("weight", *UNITS, "layer")
+OF_INPUTS = ("input", "layer")
+
+
+class Units(NamedTuple):
+    """The axes of a weight that belong to its input units and to its output units."""
+
+    input: int
+    output: int
+
+
+class Parameters(NamedTuple):
+    """The parameters of a posterior. `log_variance` is log sigma^2 or log alpha, with its bound."""
+
+    mean: Array
+    log_variance: Array
+    scale: Array = None
+    scale_log_sigma2: Array = None
+
+
+class NormalTerm(NamedTuple):
+    """-KL of weights or scales N(mu, sigma^2), each of which counts `count` times.
+
+    The prior is that of the penalty or, if `standard` is True, N(0, 1).
+    """
+
+    mu: Array
+    log_sigma2: Array
+    count: Any = 1
+    standard: bool = False
+
+    def row_parts(self, parts: Sequence[slice]) -> list[Any]:
+        """Return a term for each part of the rows."""
+        return [self._replace(mu=self.mu[at], log_sigma2=self.log_sigma2[at]) for at in parts]
+
+
+class AlphaTerm(NamedTuple):
+    """-KL of weights or scales from log alpha, each of which counts `count` times."""
+
+    log_alpha: Array
+    count: Any = 1
+
+    def row_parts(self, parts: Sequence[slice]) -> list[Any]:
+        """Return a term for each part of the rows."""
+        return [self._replace(log_alpha=self.log_alpha[at]) for at in parts]
+
+
+class GroupTerm(NamedTuple):
+    """-KL of groups of weights. In the axes of a group, `log_sigma2` has length 1."""
+
+    mu: Array
+    log_sigma2: Array
+
+
+Term = NormalTerm | AlphaTerm | GroupTerm
+
+
+@dataclass(frozen=True)
+class Additive:
+    """w ~ N(mu, sigma^2), each weight with a variance of its own (Molchanov et al. 2017).
+
+    The base of all posteriors. `initial` is the initial log sigma^2 or log alpha.
+    """
+
+    # By default as in Molchanov et al. (2017), section 5.
+    initial: float = field(default=-10.0, kw_only=True)
+
+    parameters: ClassVar[tuple[str, ...]] = ("log_sigma2",)
+    """The names of the parameters other than the means. The first one sets the variances."""
+    sharing: ClassVar[str] = "weight"
+    """Which weights share an element of the first parameter."""
+    max_log_alpha: ClassVar[float | None] = None
+    relative: ClassVar[bool] = False
+    """Whether the first parameter is log alpha: the variances are relative to squared means."""
+    grouped: ClassVar[bool] = False
+    """Whether the prior is that of groups of weights, each with one variance."""
+    scaled: ClassVar[bool] = False
+    """Whether random scales multiply the input units."""
+    independent: ClassVar[bool] = True
+    """Whether each weight has noise of its own."""
+
+    def __post_init__(self) -> None:
+        """Check the initial value."""
+        instead = f"the initial {self.parameters[0]}"
+        object.__setattr__(self, "initial", finite("initial", self.initial, instead))
+
+    def shapes(self, weight: Sequence[int], units: Units) -> dict[str, Shape]:
+        """Return the shapes of the parameters for weights of the shape `weight`."""
+        return {self.parameters[0]: shared_shape(self.sharing, weight, units)}
+
+    def means(self, given: Parameters) -> Array:
+        """Return the means of the weights."""
+        return given.mean
+
+    def log_alpha(self, xp: Any, given: Parameters) -> Array:
+        """Return log alpha of every weight."""
+        return given.log_variance - 2.0 * xp.log(xp.abs(given.mean))
+
+    def scales(self, given: Parameters) -> tuple[Array, Array]:
+        """Return the means (None for 1) and the log variances of the random scales."""
+        raise NotImplementedError
+
+    def terms(
+        self, xp: Any, given: Parameters, exact: bool, mask: Array, units: Units, groups: int
+    ) -> list[Term]:
+        """Return the terms whose sum is -KL.
+
+        `exact` is True for the exact KL from the log-uniform prior. It is 0 where the mean is 0, as
+        it is where `mask` is 0, so it needs no mask. `groups` is that of a convolution.
+        """
+        kept = 1 if mask is None or exact else mask
+        return [NormalTerm(given.mean, given.log_variance, kept)]
+
+
+@dataclass(frozen=True)
+class Grouped(Additive):
+    """The k weights w of each unit are one group: w ~ N(mu, sigma^2 I), with the prior C/|w|^k."""
+
+    sharing: str = "input"  # type: ignore[misc]
+
+    grouped: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        one_of("sharing", self.sharing, UNITS)
+
+    def log_alpha(self, xp: Any, given: Parameters) -> Array:
+        """Return log(k sigma^2/|mu|^2) of the group of every weight."""
+        found, size = of_groups(xp, given.mean, given.log_variance)
+        return xp.broadcast_to(found + math.log(size), given.mean.shape)
+
+    def terms(
+        self, xp: Any, given: Parameters, exact: bool, mask: Array, units: Units, groups: int
+    ) -> list[Term]:
+        """Return the terms whose sum is -KL: of groups, or of single weights for another prior."""
+        if exact:
+            return [GroupTerm(given.mean, given.log_variance)]
+        every = given._replace(log_variance=xp.broadcast_to(given.log_variance, given.mean.shape))
+        return super().terms(xp, every, exact, mask, units, groups)
+
+
+@dataclass(frozen=True)
+class Multiplicative(Additive):
+    """w ~ N(theta, alpha theta^2), and weights may share alpha (Kingma et al. 2015, 3.1)."""
+
+    sharing: str = "weight"  # type: ignore[misc]
+    max_log_alpha: float | None = None  # type: ignore[misc]
+    # A dropout rate alpha/(1 + alpha) of 5 %. With a much smaller alpha, training would take
+    # thousands of steps until the noise matters, because the KL's gradient is at most 1/2.
+    initial: float = field(default=-3.0, kw_only=True)
+
+    parameters: ClassVar[tuple[str, ...]] = ("log_alpha",)
+    relative: ClassVar[bool] = True
+    _sharings: ClassVar[tuple[str, ...]] = SHARINGS
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        one_of("sharing", self.sharing, self._sharings)
+        if self.max_log_alpha is not None:
+            instead = "0.0 for alpha <= 1, or None for no bound"
+            bound = finite("max_log_alpha", self.max_log_alpha, instead)
+            object.__setattr__(self, "max_log_alpha", bound)
+
+    def log_alpha(self, xp: Any, given: Parameters) -> Array:
+        """Return log alpha of every weight."""
+        return xp.broadcast_to(given.log_variance, given.mean.shape)
+
+    def terms(
+        self, xp: Any, given: Parameters, exact: bool, mask: Array, units: Units, groups: int
+    ) -> list[Term]:
+        """Return the term of alpha, which counts once for each weight."""
+        mean, log_alpha = given.mean, given.log_variance
+        if mask is not None:
+            return [AlphaTerm(log_alpha, summed(mask, log_alpha.shape))]
+        return [AlphaTerm(log_alpha, math.prod(mean.shape) // max(math.prod(log_alpha.shape), 1))]
+
+
+@dataclass(frozen=True)
+class Correlated(Multiplicative):
+    """w_ij = s_i theta_ij with s_i ~ N(1, alpha_i): inputs have scales (Kingma et al. 2015, 3.2).
+
+    The KL is that of the scales, because that of the weights is infinite (Hron et al. 2017).
+    """
+
+    sharing: str = "input"  # type: ignore[misc]
+
+    scaled: ClassVar[bool] = True
+    independent: ClassVar[bool] = False
+    _sharings: ClassVar[tuple[str, ...]] = OF_INPUTS
+
+    def scales(self, given: Parameters) -> tuple[Array, Array]:
+        """Return the means (None for 1) and the log variances of the random scales."""
+        return None, given.log_variance
+
+    def terms(
+        self, xp: Any, given: Parameters, exact: bool, mask: Array, units: Units, groups: int
+    ) -> list[Term]:
+        """Return the term of alpha, which counts once for each scale."""
+        log_alpha = given.log_variance
+        counts = of_scales(xp, given.mean.shape, log_alpha.shape, mask, units, groups)
+        return [AlphaTerm(log_alpha, counts)]
+
+
+@dataclass(frozen=True)
+class Scaled(Additive):
+    """w_ij = s_i v_ij with random s_i, and v_ij with the prior N(0, 1) (Louizos et al. 2017)."""
+
+    parameters: ClassVar[tuple[str, ...]] = ("log_sigma2", "scale", "scale_log_sigma2")
+    scaled: ClassVar[bool] = True
+
+    def shapes(self, weight: Sequence[int], units: Units) -> dict[str, Shape]:
+        """Return the shapes of the parameters for weights of the shape `weight`."""
+        of_inputs = shared_shape("input", weight, units)
+        return dict(zip(self.parameters, (tuple(weight), of_inputs, of_inputs), strict=True))
+
+    def means(self, given: Parameters) -> Array:
+        """Return the means of the weights."""
+        return given.mean * given.scale
+
+    def log_alpha(self, xp: Any, given: Parameters) -> Array:
+        """Return log alpha of the scale of every weight."""
+        found = given.scale_log_sigma2 - 2.0 * xp.log(xp.abs(given.scale))
+        return xp.broadcast_to(found, given.mean.shape)
+
+    def scales(self, given: Parameters) -> tuple[Array, Array]:
+        """Return the means and the log variances of the random scales."""
+        return given.scale, given.scale_log_sigma2
+
+    def terms(
+        self, xp: Any, given: Parameters, exact: bool, mask: Array, units: Units, groups: int
+    ) -> list[Term]:
+        """Return the terms of the scales and of v."""
+        mean, log_sigma2, scale, scale_log_sigma2 = given
+        counts = of_scales(xp, mean.shape, scale.shape, mask, units, groups)
+        return [
+            NormalTerm(scale, scale_log_sigma2, counts),
+            NormalTerm(mean, log_sigma2, 1 if mask is None else mask, standard=True),
+        ]
+
+
+def shared_shape(sharing: str, weight: Sequence[int], units: Units) -> Shape:
+    """Return the shape of a parameter that weights share, with as many axes as the weight.
+
+    The parameter is never a scalar, because `torch.distributed.fsdp.fully_shard` refuses scalars.
+    """
+    if sharing == "weight":
+        return tuple(weight)
+    kept = getattr(units, sharing, None)
+    return tuple([length if axis == kept else 1 for axis, length in enumerate(weight)])
+
+
+def of_groups(xp: Any, mu: Array, log_sigma2: Array) -> tuple[Array, int]:
+    """Return log(sigma^2/|mu|^2) of each group of weights, and the number of weights in a group.
+
+    The axes in which `log_sigma2` has length 1 are those of a group.
+    """
+    squares = xp.square(mu)
+    inside = _inside(mu.shape, log_sigma2.shape)
+    if inside:
+        squares = squares.sum(inside, keepdims=True)
+    none = squares == 0.0
+    found = log_sigma2 - xp.log(xp.where(none, 1.0, squares))
+    size = math.prod(mu.shape) // max(math.prod(log_sigma2.shape), 1)
+    return xp.where(none, math.inf, found), size
+
+
+def of_scales(
+    xp: Any, weight: Sequence[int], scales: Sequence[int], mask: Array, units: Units, groups: int
+) -> Any:
+    """Count the scales that share each element of a parameter, or those of a kept weight."""
+    total = weight[units.input] * groups
+    if mask is None:
+        return total // max(math.prod(scales), 1)
+    used = xp.sign(summed(mask, shared_shape("input", weight, units)))
+    return summed(used * (total // max(math.prod(used.shape), 1)), scales)
+
+
+def summed(x: Array, shape: Sequence[int]) -> Array:
+    """Sum an array over the axes in which the shape has length 1."""
+    inside = _inside(x.shape, shape)
+    return x.sum(inside, keepdims=True) if inside else x
+
+
+def _inside(shape: Sequence[int], within: Sequence[int]) -> Shape:
+    return tuple([axis for axis, length in enumerate(shape) if within[axis] != length])
+
+
+def without_row(term: NormalTerm | AlphaTerm, row: int, rows: int) -> list[Term]:
+    """Leave out a row without noise, unless the counts of a mask leave it out already."""
+    if not isinstance(term.count, int):
+        return [term]
+    if len(term[0]) != rows:
+        return [term._replace(count=term.count // rows * (rows - 1))]
+    return term.row_parts((slice(row), slice(row + 1, None)))
