@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors import shown
-from .._layers import is_prior, refused
+from .._layers import is_prior, one_of, refused
 from .posteriors import Additive
 
 EXACT = "exact"
@@ -23,24 +23,41 @@ def is_other_prior(penalty: Any) -> bool:
     return is_prior(penalty) and not isinstance(penalty, Fit)
 
 
-def check(penalty: Any, posterior: Additive, shown_posterior: str) -> Any:
-    """Return a penalty if weights with this posterior can have it, otherwise raise an error."""
+def check(penalty: Any, posterior: Additive, what: str, instead: str) -> Any:
+    """Return a penalty if weights with this posterior can have it, otherwise raise an error.
+
+    `what` describes the posterior, and `instead` says which one can have a prior.
+    """
     if is_exact(penalty):
         return penalty
     if is_other_prior(penalty):
         if posterior.relative or posterior.scaled:
-            raise ValueError(
-                f"penalty={shown(penalty)} was given with {shown_posterior}: pass "
-                "posterior='additive'"
-            )
+            raise ValueError(f"penalty={shown(penalty)} was given with {what}: {instead}")
         return penalty
     _check_known(penalty)
     if posterior.grouped:
         raise ValueError(
-            f"penalty={shown(penalty)} approximates the KL of single weights, but "
-            f"{shown_posterior} makes groups: pass 'exact' or a prior"
+            f"penalty={shown(penalty)} approximates the KL of single weights, but {what} has "
+            "groups: pass 'exact' or a prior"
         )
     return penalty
+
+
+def check_of(of: Any, posterior: Additive) -> None:
+    """Raise ValueError if weights with this posterior do not have the KL that `of` names."""
+    if of is None:
+        return
+    one_of("of", of, ("weights", "scales"))
+    if of == "weights" and not posterior.independent:
+        raise ValueError(
+            "the KL of weights under correlated noise is infinite (Hron et al. 2017, section 3): "
+            "pass of='scales'"
+        )
+    if of == "scales" and posterior.independent:
+        raise ValueError(
+            "there are no scales under independent noise: pass of='weights', or use correlated "
+            "noise"
+        )
 
 
 def _check_known(penalty: Any) -> None:

@@ -18,8 +18,6 @@ Array = Any
 Shape = tuple[int, ...]
 
 UNITS = ("output", "input")
-SHARINGS = ("weight", *UNITS, "layer")
-OF_INPUTS = ("input", "layer")
 
 
 class Units(NamedTuple):
@@ -29,13 +27,19 @@ class Units(NamedTuple):
     output: int
 
 
-class Parameters(NamedTuple):
-    """The parameters of a posterior. `log_variance` is log sigma^2 or log alpha, with its bound."""
+class Given(NamedTuple):
+    """What a module gives of a weight: the parameters of its posterior, and their meaning."""
 
     mean: Array
     log_variance: Array
+    """log sigma^2 or, with its bound, log alpha."""
     scale: Array = None
     scale_log_sigma2: Array = None
+    mask: Array = None
+    """1 for a kept weight, 0 for a pruned one."""
+    units: Units = Units(input=1, output=0)
+    groups: int = 1
+    """The groups of a convolution."""
 
 
 class NormalTerm(NamedTuple):
@@ -108,27 +112,25 @@ class Additive:
         """Return the shapes of the parameters for weights of the shape `weight`."""
         return {self.parameters[0]: shared_shape(self.sharing, weight, units)}
 
-    def means(self, given: Parameters) -> Array:
+    def means(self, given: Given) -> Array:
         """Return the means of the weights."""
         return given.mean
 
-    def log_alpha(self, xp: Any, given: Parameters) -> Array:
+    def log_alpha(self, xp: Any, given: Given) -> Array:
         """Return log alpha of every weight."""
         return given.log_variance - 2.0 * xp.log(xp.abs(given.mean))
 
-    def scales(self, given: Parameters) -> tuple[Array, Array]:
+    def scales(self, given: Given) -> tuple[Array, Array]:
         """Return the means (None for 1) and the log variances of the random scales."""
         raise NotImplementedError
 
-    def terms(
-        self, xp: Any, given: Parameters, exact: bool, mask: Array, units: Units, groups: int
-    ) -> list[Term]:
+    def terms(self, xp: Any, given: Given, exact: bool) -> list[Term]:
         """Return the terms whose sum is -KL.
 
-        `exact` is True for the exact KL from the log-uniform prior. It is 0 where the mean is 0, as
-        it is where `mask` is 0, so it needs no mask. `groups` is that of a convolution.
+        `exact` is True for the exact KL from the log-uniform prior. It is 0 where the mean is 0, so
+        it needs no mask.
         """
-        kept = 1 if mask is None or exact else mask
+        kept = 1 if given.mask is None or exact else given.mask
         return [NormalTerm(given.mean, given.log_variance, kept)]
 
 
@@ -145,19 +147,17 @@ class Grouped(Additive):
         super().__post_init__()
         one_of("sharing", self.sharing, UNITS)
 
-    def log_alpha(self, xp: Any, given: Parameters) -> Array:
+    def log_alpha(self, xp: Any, given: Given) -> Array:
         """Return log(k sigma^2/|mu|^2) of the group of every weight."""
         found, size = of_groups(xp, given.mean, given.log_variance)
         return xp.broadcast_to(found + math.log(size), given.mean.shape)
 
-    def terms(
-        self, xp: Any, given: Parameters, exact: bool, mask: Array, units: Units, groups: int
-    ) -> list[Term]:
+    def terms(self, xp: Any, given: Given, exact: bool) -> list[Term]:
         """Return the terms whose sum is -KL: of groups, or of single weights for another prior."""
         if exact:
             return [GroupTerm(given.mean, given.log_variance)]
         every = given._replace(log_variance=xp.broadcast_to(given.log_variance, given.mean.shape))
-        return super().terms(xp, every, exact, mask, units, groups)
+        return super().terms(xp, every, exact)
 
 
 @dataclass(frozen=True)
@@ -172,29 +172,27 @@ class Multiplicative(Additive):
 
     parameters: ClassVar[tuple[str, ...]] = ("log_alpha",)
     relative: ClassVar[bool] = True
-    _sharings: ClassVar[tuple[str, ...]] = SHARINGS
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        one_of("sharing", self.sharing, self._sharings)
+        one_of("sharing", self.sharing, ("weight", *UNITS, "layer"))
         if self.max_log_alpha is not None:
             instead = "0.0 for alpha <= 1, or None for no bound"
             bound = finite("max_log_alpha", self.max_log_alpha, instead)
             object.__setattr__(self, "max_log_alpha", bound)
 
-    def log_alpha(self, xp: Any, given: Parameters) -> Array:
+    def log_alpha(self, xp: Any, given: Given) -> Array:
         """Return log alpha of every weight."""
         return xp.broadcast_to(given.log_variance, given.mean.shape)
 
-    def terms(
-        self, xp: Any, given: Parameters, exact: bool, mask: Array, units: Units, groups: int
-    ) -> list[Term]:
+    def terms(self, xp: Any, given: Given, exact: bool) -> list[Term]:
         """Return the term of alpha, which counts once for each weight."""
-        mean, log_alpha = given.mean, given.log_variance
-        if mask is not None:
-            return [AlphaTerm(log_alpha, summed(mask, log_alpha.shape))]
-        return [AlphaTerm(log_alpha, math.prod(mean.shape) // max(math.prod(log_alpha.shape), 1))]
+        log_alpha = given.log_variance
+        if given.mask is not None:
+            return [AlphaTerm(log_alpha, summed(given.mask, log_alpha.shape))]
+        weights = math.prod(given.mean.shape)
+        return [AlphaTerm(log_alpha, weights // max(math.prod(log_alpha.shape), 1))]
 
 
 @dataclass(frozen=True)
@@ -208,19 +206,23 @@ class Correlated(Multiplicative):
 
     scaled: ClassVar[bool] = True
     independent: ClassVar[bool] = False
-    _sharings: ClassVar[tuple[str, ...]] = OF_INPUTS
 
-    def scales(self, given: Parameters) -> tuple[Array, Array]:
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        if self.sharing not in ("input", "layer"):
+            raise ValueError(
+                f"correlated noise scales the inputs, but sharing={self.sharing!r} was given: pass "
+                "sharing='input' or sharing='layer'"
+            )
+
+    def scales(self, given: Given) -> tuple[Array, Array]:
         """Return the means (None for 1) and the log variances of the random scales."""
         return None, given.log_variance
 
-    def terms(
-        self, xp: Any, given: Parameters, exact: bool, mask: Array, units: Units, groups: int
-    ) -> list[Term]:
+    def terms(self, xp: Any, given: Given, exact: bool) -> list[Term]:
         """Return the term of alpha, which counts once for each scale."""
-        log_alpha = given.log_variance
-        counts = of_scales(xp, given.mean.shape, log_alpha.shape, mask, units, groups)
-        return [AlphaTerm(log_alpha, counts)]
+        return [AlphaTerm(given.log_variance, scales_of(xp, given, given.log_variance.shape))]
 
 
 @dataclass(frozen=True)
@@ -235,28 +237,25 @@ class Scaled(Additive):
         of_inputs = shared_shape("input", weight, units)
         return dict(zip(self.parameters, (tuple(weight), of_inputs, of_inputs), strict=True))
 
-    def means(self, given: Parameters) -> Array:
+    def means(self, given: Given) -> Array:
         """Return the means of the weights."""
         return given.mean * given.scale
 
-    def log_alpha(self, xp: Any, given: Parameters) -> Array:
+    def log_alpha(self, xp: Any, given: Given) -> Array:
         """Return log alpha of the scale of every weight."""
         found = given.scale_log_sigma2 - 2.0 * xp.log(xp.abs(given.scale))
         return xp.broadcast_to(found, given.mean.shape)
 
-    def scales(self, given: Parameters) -> tuple[Array, Array]:
+    def scales(self, given: Given) -> tuple[Array, Array]:
         """Return the means and the log variances of the random scales."""
         return given.scale, given.scale_log_sigma2
 
-    def terms(
-        self, xp: Any, given: Parameters, exact: bool, mask: Array, units: Units, groups: int
-    ) -> list[Term]:
+    def terms(self, xp: Any, given: Given, exact: bool) -> list[Term]:
         """Return the terms of the scales and of v."""
-        mean, log_sigma2, scale, scale_log_sigma2 = given
-        counts = of_scales(xp, mean.shape, scale.shape, mask, units, groups)
+        counts, kept = scales_of(xp, given, given.scale.shape), given.mask
         return [
-            NormalTerm(scale, scale_log_sigma2, counts),
-            NormalTerm(mean, log_sigma2, 1 if mask is None else mask, standard=True),
+            NormalTerm(given.scale, given.scale_log_sigma2, counts),
+            NormalTerm(given.mean, given.log_variance, 1 if kept is None else kept, standard=True),
         ]
 
 
@@ -286,15 +285,14 @@ def of_groups(xp: Any, mu: Array, log_sigma2: Array) -> tuple[Array, int]:
     return xp.where(none, math.inf, found), size
 
 
-def of_scales(
-    xp: Any, weight: Sequence[int], scales: Sequence[int], mask: Array, units: Units, groups: int
-) -> Any:
-    """Count the scales that share each element of a parameter, or those of a kept weight."""
-    total = weight[units.input] * groups
-    if mask is None:
-        return total // max(math.prod(scales), 1)
-    used = xp.sign(summed(mask, shared_shape("input", weight, units)))
-    return summed(used * (total // max(math.prod(used.shape), 1)), scales)
+def scales_of(xp: Any, given: Given, shape: Sequence[int]) -> Any:
+    """Count the scales, or those of a kept weight, that share each element of a parameter."""
+    weight = given.mean.shape
+    total = weight[given.units.input] * given.groups
+    if given.mask is None:
+        return total // max(math.prod(shape), 1)
+    used = xp.sign(summed(given.mask, shared_shape("input", weight, given.units)))
+    return summed(used * (total // max(math.prod(used.shape), 1)), shape)
 
 
 def summed(x: Array, shape: Sequence[int]) -> Array:

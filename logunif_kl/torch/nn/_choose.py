@@ -13,10 +13,10 @@ from ..._errors import OF_COMPLEX, shown
 from ...nn.posteriors import Additive
 from ._arguments import check_parameters, no_shape, shown_name
 from ._conversion import VARIATIONAL
-from ._layer import VariationalLayer
 from ._options import DEFAULTS, of_units, shown_kind
-from ._sampled import SUFFIX, SampledModule
+from ._sampled import SUFFIX
 from ._sampled_kinds import has_sampled_form, lazily_sampled, matrices
+from ._weight import VariationalModule
 
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
@@ -44,7 +44,7 @@ def choose(model: torch.nn.Module, modules: Any, parameters: Any, posterior: Add
             becomes in VARIATIONAL or lazily_sampled(module)
         ):
             raise no_shape(shown_name(name), module)
-        if isinstance(module, (VariationalLayer, SampledModule)):
+        if isinstance(module, VariationalModule):
             continue
         if module in parts:
             if parts[module] or (accepted is not None and accepted(name, module)):
@@ -125,7 +125,7 @@ def _add_parameters(model: torch.nn.Module, parameters: Any, found: Chosen) -> N
         path, _, own = name.rpartition(".")
         module = model.get_submodule(path)
         path = first[module]
-        if isinstance(module, (VariationalLayer, SampledModule)):
+        if isinstance(module, VariationalModule):
             if callable(parameters):
                 continue
             raise ValueError(

@@ -111,7 +111,7 @@ class _VariationalConv(VariationalLayer):
     def _scaled(self, input: Tensor) -> Tensor:
         ones = [1 for _ in self.kernel_size]
         shape = (self._scales(), *ones)
-        if self._batched(input) and self._estimator != "per_batch":
+        if self._batched(input) and self._lk_estimator != "per_batch":
             shape = (input.shape[0], *shape)
         return input * self._random_scales(shape, input)
 

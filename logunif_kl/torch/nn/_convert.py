@@ -22,11 +22,12 @@ from ._draws import unhook
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._hooks import copies, masked, remove_masks
 from ._layer import VariationalLayer
-from ._models import kind_name, layers
+from ._models import gaussians, kind_name
 from ._options import OWN, VariationalOptions, checked, list_options
-from ._sampled import SUFFIX, SampledModule, apart, gaussians, make_plain, sample_weights
+from ._sampled import SampledModule, apart, make_plain, sample_weights
 from ._sampled_kinds import has_sampled_form
 from ._tied import forget_tied_variances, name_tied_variances
+from ._weight import VariationalModule, Weight
 
 Tensor = torch.Tensor
 
@@ -158,8 +159,7 @@ def to_variational(
 
 
 def _refuse_nothing(model: torch.nn.Module, modules: Any, posterior: Any) -> NoReturn:
-    ours = (VariationalLayer, SampledModule)
-    if modules is None and any(isinstance(m, ours) for m in model.modules()):
+    if modules is None and any(isinstance(m, VariationalModule) for m in model.modules()):
         raise ValueError(
             f"the layers of this {kind_name(model)} are variational already: change their options, "
             "or make it plain first by to_deterministic"
@@ -225,17 +225,15 @@ def to_deterministic(
         threshold = check_threshold(threshold)
     whole(check_module(model))
     found = [name for name, m in model.named_modules() if isinstance(m, _OURS)]
-    if not found or any(isinstance(m, (VariationalLayer, SampledModule)) for m in model.modules()):
-        layers(model)  # recomputes masked weights; raises if there are no layers
+    if not found or any(isinstance(m, VariationalModule) for m in model.modules()):
+        gaussians(model)  # recomputes masked weights; raises if there are none
     for name in found:
         module: Any = model.get_submodule(name)
         if isinstance(module, LazyModuleMixin):
             raise no_shape(shown_name(name), module)
         names = ["weight"] if hasattr(module, "weight") else []
-        if isinstance(module, VariationalLayer):
-            names += module._shapes(module.weight.shape)
-        if isinstance(module, SampledModule):
-            names = [*module._lk_gaussian, *(each + SUFFIX for each in module._lk_gaussian)]
+        if isinstance(module, VariationalModule):
+            names = [x for each in module._lk_weights() for x in (each.name, *each.parameters)]
         check_parameters(name, module, [each for each in names if not masked(module, each)])
         check_known(name, module)
     result = model if inplace else copy.deepcopy(model, copies(model))
@@ -265,33 +263,37 @@ def without_samples(model: torch.nn.Module, threshold: float | None) -> torch.nn
 
 
 def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, int], Any]) -> None:
+    if isinstance(module, VariationalModule):
+        for weight in module._lk_weights():
+            _make_mean(weight, threshold, products)
     if isinstance(module, SampledModule):
-        for _, weight in gaussians("", module):
-            if threshold is not None:
-                with torch.no_grad():
-                    noisy = is_noisy(weight.log_alpha_of_weights(), threshold)
-                    weight.weight.masked_fill_(noisy, 0.0)
         make_plain(module)
         return
     if isinstance(module, VariationalLayer):
-        with torch.no_grad():
-            if "scale" in module._posterior.parameters:
-                # A new parameter, because another layer may use this one with other scales.
-                made = Parameter(module._means(), module.weight.requires_grad)
-                key = id(module.weight), id(module.scale)
-                # Keep both tensors: if one were freed, another could get the same `id`.
-                kept = products.setdefault(key, (made, module.weight, module.scale))
-                module.weight = kept[0]
-            if threshold is not None:
-                pruned = is_noisy(module.log_alpha_of_weights(), threshold)
-                module.weight.masked_fill_(pruned, 0.0)
-        for name in module._shapes(module.weight.shape):
+        for name in module._posterior.parameters:
             del module._parameters[name]
         module._modules.pop("penalty", None)
     own = ("_posterior", *OWN) if isinstance(module, VariationalLayer) else ("p", "generator")
     module.__class__ = PLAIN[type(module)]
     for name in (*own, "_lk_sampling", "_lk_kept", "_lk_masks"):
         module.__dict__.pop(name, None)
+
+
+@torch.no_grad()
+def _make_mean(weight: Weight, threshold: float | None, products: dict[Any, Any]) -> None:
+    """Make the parameter of a weight its mean, without the noisy weights."""
+    module, name = weight.module, weight.name
+    scale = module._parameters.get(weight.parameter("scale"))
+    noisy = None if threshold is None else is_noisy(weight.log_alpha(), threshold)
+    if scale is not None:
+        # A new parameter, because another layer may use this one with other scales.
+        given = module._parameters[name]
+        made = Parameter(weight.means(), given.requires_grad)
+        # Keep both tensors: if one were freed, another could get the same `id`.
+        kept = products.setdefault((id(given), id(scale)), (made, given, scale))
+        module._parameters[name] = kept[0]
+    if noisy is not None:
+        module._parameters[name].masked_fill_(noisy, 0.0)
 
 
 def check_known(name: str, module: torch.nn.Module) -> None:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from ..._errors import type_name
 from ..._layers import check_flag
-from ...nn.posteriors import Term, Units, without_row
+from ...nn.posteriors import Units
 from ._arguments import check_dtype
 from ._layer import VariationalLayer
 from ._local import clamped
@@ -158,6 +158,10 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
             **{"_weight": embeddings, "_freeze": freeze, **options},
         )
 
+    @property
+    def _padding(self) -> int | None:  # type: ignore[override]
+        return self.padding_idx
+
     def forward(self, input: Tensor) -> Tensor:
         """Draw the rows in training mode and within `sampling`; return the means otherwise."""
         means = F.embedding(
@@ -190,35 +194,21 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         rows, columns = self._lk_stored.shape
         if not self._posterior.independent:
             columns = 1
-        if self._estimator == "local":
+        if self._lk_estimator == "local":
             return self._lk_normals((*input.shape, columns), means)
-        if self._estimator == "per_batch" or not input.ndim:
+        if self._lk_estimator == "per_batch" or not input.ndim:
             return self._lk_normals((rows, columns), means)[input]
         noise = self._lk_normals((input.shape[0], rows, columns), means)
         example = torch.arange(input.shape[0], device=input.device)
         return noise[example.view(-1, *[1] * (input.ndim - 1)), input]
 
-    def _sampled_weight(self) -> Tensor:
+    def _lk_sampled(self, name: str = "weight") -> Tensor:
         return self(torch.arange(len(self._lk_stored), device=self._lk_stored.device))  # type: ignore[no-any-return]
 
-    def _log_alpha(self) -> Tensor:
-        found = super()._log_alpha()
+    def _lk_log_alpha(self, name: str = "weight") -> Tensor:
+        found = super()._lk_log_alpha()
         if self.padding_idx is None:
             return found
         at = self.padding_idx
         constant = torch.full_like(found[at : at + 1], -math.inf)
         return torch.cat([found[:at], constant, found[at + 1 :]])
-
-    def _mask(self, whole: bool) -> Tensor | None:
-        mask = super()._mask(whole)
-        if mask is None or self.padding_idx is None or whole:
-            return mask
-        rows = torch.arange(len(mask), device=mask.device)[:, None]
-        return mask.masked_fill(rows == self.padding_idx, 0.0)
-
-    def _penalty_terms(self, whole: bool = False) -> list[Term]:
-        """Return the terms of the KL, without the row at `padding_idx` unless `whole` is True."""
-        terms, at = super()._penalty_terms(whole), self.padding_idx
-        if whole or at is None:
-            return terms
-        return [part for term in terms for part in without_row(term, at, len(self._lk_stored))]

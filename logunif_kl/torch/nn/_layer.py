@@ -9,9 +9,8 @@ from typing import Any, Unpack
 import torch
 from torch.nn import Parameter
 
-from ..._errors import OF_COMPLEX, shown
-from ...nn.penalty import is_exact
-from ...nn.posteriors import Term
+from ..._errors import shown
+from ...nn.penalty import check_of
 from . import _moments_rules, _penalty
 from ._hooks import means_assigned, own_parameter, refresh
 from ._local import exponential, sample_output
@@ -20,7 +19,6 @@ from ._options import (
     DEFAULTS,
     OWN,
     VariationalOptions,
-    check_of,
     checked,
     kind,
     option,
@@ -58,7 +56,6 @@ class VariationalLayer(GaussianWeights):
 
     bias: Tensor | None
     estimator: str
-    penalty: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if type(self) is VariationalLayer:
@@ -152,11 +149,11 @@ class VariationalLayer(GaussianWeights):
         padded = self._padded(input)
         if not self._posterior.independent:
             return self._product(padded, self._masked(), self.bias)
-        if self._estimator == "local":
+        if self._lk_estimator == "local":
             return sample_output(
                 self, padded, self._masked(), self.bias, *self._variances(), self._draw
             )
-        if self._estimator == "per_batch" or not self._batched(input) or not input.shape[0]:
+        if self._lk_estimator == "per_batch" or not self._batched(input) or not input.shape[0]:
             return self._product(padded, self._weights(self._lk_stored.shape), self.bias)
         return self._product_each(padded, self._weights((input.shape[0], *self._lk_stored.shape)))
 
@@ -179,7 +176,7 @@ class VariationalLayer(GaussianWeights):
         return _moments_rules.product(self._product, x, self._masked(), self.bias, variances)
 
     @property
-    def _estimator(self) -> str:
+    def _lk_estimator(self) -> str:
         """How the noise is drawn: `estimator`, except within `sampled`."""
         return self.estimator if self._lk_kept is None else "per_batch"
 
@@ -197,21 +194,6 @@ class VariationalLayer(GaussianWeights):
     def _padded(self, input: Tensor) -> Tensor:
         """Return the input with the padding that `_product` does not add itself."""
         return input
-
-    def _penalty_terms(self, whole: bool = False) -> list[Term]:
-        """Return the terms whose sum is the KL, for all rows of an embedding if `whole` is True."""
-        weight = self._lk_stored
-        if weight.is_complex():
-            raise TypeError(f"the weights of a layer are of {weight.dtype}: {OF_COMPLEX}")
-        mask = self._mask(whole)
-        return self._posterior.terms(
-            *(torch, self._given(self._of_terms()), is_exact(self.penalty)),
-            *(mask if mask is None else mask.double(), self._units, self._groups),
-        )
-
-    def _mask(self, whole: bool) -> Tensor | None:
-        """Return the mask of `torch.nn.utils.prune` (1 for a kept weight), or None."""
-        return self._buffers.get("weight_mask")
 
     def neg_kl(self, of: str | None = None) -> Tensor:
         """Compute -KL(q || p), summed over the weights or the scales: *maximise* it (ELBO sign).
@@ -247,7 +229,7 @@ class VariationalLayer(GaussianWeights):
         """
         check_of(of, self._posterior)
         refresh(self)
-        return _penalty.total([(self.penalty, self._penalty_terms())])
+        return _penalty.total([(each.penalty, each.terms()) for each in self._lk_weights()])
 
     def kl(self, of: str | None = None) -> Tensor:
         """Compute KL(q || p), to be *added to a loss*: ``-layer.neg_kl(of)``.
@@ -270,7 +252,7 @@ class VariationalLayer(GaussianWeights):
             no noise, so log alpha is -inf there.
         """
         refresh(self)
-        return self._log_alpha()
+        return self._lk_log_alpha()
 
     def extra_repr(self) -> str:
         """Show the arguments of torch's layer, the posterior, and options that are not defaults."""

@@ -222,9 +222,9 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
 
     def _scaled(self, input: Tensor) -> Tensor:
         shape: Any = input.shape
-        if self._estimator == "per_batch":
+        if self._lk_estimator == "per_batch":
             shape = shape[-1:]
-        elif self._estimator == "per_example" and input.ndim > 1:
+        elif self._lk_estimator == "per_example" and input.ndim > 1:
             shape = (shape[0], *[1] * (input.ndim - 2), shape[-1])
         mean, deviation = self._scale_moments(input.dtype)
         return input * (mean + deviation * self._lk_normals(shape, input))

@@ -12,7 +12,6 @@ import torch
 from ..._layers import one_of
 from ...nn import penalty as penalties
 from ...nn.posteriors import (
-    OF_INPUTS,
     UNITS,
     Additive,
     Correlated,
@@ -99,7 +98,8 @@ def checked(options: VariationalOptions) -> dict[str, Any]:
 def option(name: str, value: Any, posterior: Additive) -> Any:
     """Return the value of an option besides the posterior if it is allowed, otherwise raise."""
     if name == "penalty":
-        return penalties.check(value, posterior, of_units(posterior) or shown_kind(posterior))
+        what = of_units(posterior) or shown_kind(posterior)
+        return penalties.check(value, posterior, what, "pass posterior='additive'")
     return check_generator(value) if name == "generator" else one_of(name, value, _CHOICES[name])
 
 
@@ -126,14 +126,8 @@ def posterior_of(
     """Return the posterior that has these options, or raise if they cannot be combined."""
     others: dict[str, Any] = {} if initial is None else {"initial": initial}
     if posterior == "multiplicative":
-        if noise == "independent":
-            return Multiplicative(sharing, max_log_alpha, **others)
-        if sharing not in OF_INPUTS:
-            raise ValueError(
-                f"noise='correlated' scales the inputs, but sharing={sharing!r} was given: pass "
-                "sharing='input' or sharing='layer'"
-            )
-        return Correlated(sharing, max_log_alpha, **others)
+        made = Multiplicative if noise == "independent" else Correlated
+        return made(sharing, max_log_alpha, **others)
     grouped = posterior == "additive" and sharing in UNITS
     given = {} if grouped else {"sharing": sharing}
     for name, value in {**given, "noise": noise, "max_log_alpha": max_log_alpha}.items():
@@ -145,20 +139,3 @@ def posterior_of(
     if grouped:
         return Grouped(sharing, **others)
     return Additive(**others) if posterior == "additive" else Scaled(**others)
-
-
-def check_of(of: Any, posterior: Additive) -> None:
-    """Raise ValueError if weights with this posterior do not have the KL that `of` names."""
-    if of is None:
-        return
-    one_of("of", of, ("weights", "scales"))
-    if of == "weights" and not posterior.independent:
-        raise ValueError(
-            "the KL of weights under correlated noise is infinite (Hron et al. 2017, section 3): "
-            "pass of='scales'"
-        )
-    if of == "scales" and posterior.independent:
-        raise ValueError(
-            "there are no scales under independent noise: pass of='weights', or make the layer "
-            "with noise='correlated'"
-        )

@@ -41,6 +41,7 @@ def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
     groups: dict[Any, list[Any]] = {}
     sums: list[Tensor] = []
     for penalty, terms in parts:
+        exact = is_exact(penalty)
         for term in terms:
             if isinstance(term, GroupTerm):
                 log_alpha, size = of_groups(torch, *alike(*term))
@@ -54,7 +55,7 @@ def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
             count = term.count
             if isinstance(count, Tensor):
                 sums.append(_counted(chosen, tensors, count))
-            elif is_exact(chosen):
+            elif exact and chosen is penalty:
                 first = tensors[0]
                 mesh = getattr(first, "device_mesh", None)
                 groups.setdefault((first.dtype, first.device, mesh), []).append((tensors, count))

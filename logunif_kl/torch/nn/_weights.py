@@ -8,21 +8,24 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from ...nn.posteriors import Additive, Parameters, Units
+from ...nn.posteriors import Additive, Given, Units
 from . import _posterior
 from ._local import clamped, finite
-from ._noise import StochasticModule, unsplit
+from ._noise import unsplit
 from ._undrawn import reader, undrawn
+from ._weight import VariationalModule, Weight
 
 Tensor = torch.Tensor
 
 
-class GaussianWeights(StochasticModule):
+class GaussianWeights(VariationalModule):
     """A module with the parameters of one Gaussian posterior, and what is computed from them."""
 
     _posterior = Additive()
     _units = Units(input=1, output=0)
     _groups = 1
+    _padding: int | None = None
+    penalty: Any
     weight: Tensor
     scale: Tensor
     scale_log_sigma2: Tensor
@@ -46,9 +49,22 @@ class GaussianWeights(StochasticModule):
         if not self._lk_draws:
             return self._masked()
         if self._lk_kept is not None:
-            return self._sampled_weight()
+            return self._lk_sampled()
         owner = f"the weight of a {type(self).__name__}"
         return undrawn(owner, mean, who == "call" or self._lk_sampling > 0)
+
+    def _lk_weights(self) -> list[Weight]:
+        return [Weight(self, "weight", self._posterior, self.penalty, True, self._padding)]
+
+    def _lk_mean(self, name: str = "weight") -> Tensor:
+        return self._lk_stored
+
+    def _lk_log_variance(self, name: str = "weight") -> Tensor:
+        return self._log_variance
+
+    def _lk_given(self, name: str = "weight") -> Given:
+        grouped = self._posterior.grouped
+        return self._given(self._checked_log_variance() if grouped else self._bounded())
 
     @property
     def _log_variance_name(self) -> str:
@@ -57,39 +73,35 @@ class GaussianWeights(StochasticModule):
     @property
     def _log_variance(self) -> Tensor:
         """Return the second parameter: log sigma^2 or log alpha."""
-        return getattr(self, self._log_variance_name)
+        return getattr(self, self._posterior.parameters[0])
 
     def _shapes(self, weight: Any) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters of the posterior other than `weight` and `bias`."""
         return self._posterior.shapes(weight, self._units)
 
     def _checked_log_variance(self) -> Tensor:
-        posterior, name = self._posterior, self._log_variance_name
-        own = self._shapes(self._lk_stored.shape)[name]
+        posterior, stored = self._posterior, self._lk_stored
+        name = posterior.parameters[0]
+        own = posterior.shapes(stored.shape, self._units)[name]
         to = "groups" if posterior.grouped else "weight" if posterior.independent else "scales"
-        given = unsplit(self._log_variance)
-        found = _posterior.broadcastable(name, given, self._lk_stored, own, to)
+        found = _posterior.broadcastable(name, unsplit(getattr(self, name)), stored, own, to)
         return found.expand(own) if posterior.grouped else found
 
     def _bounded(self) -> Tensor:
         """Return log sigma^2 or min(log alpha, `max_log_alpha`), with `weight.ndim` dimensions."""
-        found = self._checked_log_variance()
-        if not self._posterior.relative:
-            return (
-                found if found.shape == self._lk_stored.shape else found.expand_as(self._lk_stored)
-            )
-        return _posterior.bounded(found, self._posterior.max_log_alpha)
+        found, posterior = self._checked_log_variance(), self._posterior
+        if posterior.relative:
+            return _posterior.bounded(found, posterior.max_log_alpha)
+        stored = self._lk_stored
+        return found if found.shape == stored.shape else found.expand_as(stored)
 
-    def _given(self, log_variance: Tensor) -> Parameters:
+    def _given(self, log_variance: Tensor) -> Given:
         """Return the parameters of the posterior, with log sigma^2 or log alpha as it is given."""
-        mean = self._lk_stored
-        if "scale" not in self._posterior.parameters:
-            return Parameters(mean, log_variance)
-        return Parameters(mean, log_variance, unsplit(self.scale), unsplit(self.scale_log_sigma2))
-
-    def _of_terms(self) -> Tensor:
-        """Return log sigma^2 or log alpha for the KL: one for each weight, group or alpha."""
-        return self._checked_log_variance() if self._posterior.grouped else self._bounded()
+        scales: tuple[Any, Any] = None, None
+        if "scale" in self._posterior.parameters:
+            scales = unsplit(self.scale), unsplit(self.scale_log_sigma2)
+        mask = self._buffers.get("weight_mask")
+        return Given(self._lk_stored, log_variance, *scales, mask, self._units, self._groups)
 
     def _typed(self) -> Tensor:
         """Return the result of `_bounded` in the dtype of the weight."""
@@ -106,14 +118,18 @@ class GaussianWeights(StochasticModule):
     def _masked(self) -> Tensor:
         """Return the means with which the layer computes: without those that an `ELBO` masks."""
         mask = self._lk_mask()
-        return self._lk_stored if mask is None else mask.applied(self._lk_stored, self, self)
+        return (
+            self._lk_stored
+            if mask is None
+            else mask.applied(self._lk_stored, self._lk_log_alpha, self)
+        )
 
     def _means(self) -> Tensor:
         """Return the means of the weights: `weight`, times the means of the scales."""
         mean = self._masked()
         if "scale" not in self._posterior.parameters:
             return mean
-        return self._posterior.means(Parameters(mean, None, unsplit(self.scale)))
+        return self._posterior.means(Given(mean, None, unsplit(self.scale)))
 
     def _scales(self) -> int:
         """Return the number of input units, each of which may have a scale."""
@@ -131,7 +147,7 @@ class GaussianWeights(StochasticModule):
         mean = self._masked()
         return finite(mean + self._deviations() * self._lk_normals(shape, mean))
 
-    def _sampled_weight(self) -> Tensor:
+    def _lk_sampled(self, name: str = "weight") -> Tensor:
         """Draw the weights with which a plain layer computes, within `sampled`."""
         weight = self._masked()
         if self._posterior.independent:
@@ -144,8 +160,9 @@ class GaussianWeights(StochasticModule):
             return _posterior.multiplied(self._masked(), self._typed()), False
         return self._typed(), True
 
-    def _log_alpha(self) -> Tensor:
-        given = self._given(self._of_terms())
+    def _lk_log_alpha(self, name: str = "weight") -> Tensor:
+        given = self._lk_given()
         if self._posterior.grouped:
-            given = Parameters(*_posterior.alike(given.mean, given.log_variance))
+            mean, log_variance = _posterior.alike(given.mean, given.log_variance)
+            given = given._replace(mean=mean, log_variance=log_variance)
         return self._posterior.log_alpha(torch, given)

@@ -225,7 +225,7 @@ class TestPrune:
         model = network(**options, penalty=penalty)
         layer = model[3]
         kept = ~(layer.log_alpha_of_weights() > 0.0)
-        (term,) = layer._penalty_terms()
+        (term,) = layer._lk_weights()[0].terms()
         if options.get("noise") == "correlated":
             kept = kept.any(0, keepdim=True)
         tensors = [x for x in term if isinstance(x, torch.Tensor)]
