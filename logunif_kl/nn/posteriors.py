@@ -1,7 +1,7 @@
 """The posteriors of a layer's weights, over the arrays of any framework.
 
 A posterior is a frozen object that holds options, and no arrays. It gives the shapes of a layer's
-parameters, and computes from their values, which a layer passes as `Parameters`. ``xp`` is the
+parameters, and computes from their values, which a layer passes as `Given`. ``xp`` is the
 module `torch` or `jax.numpy`.
 """
 
@@ -42,41 +42,17 @@ class Given(NamedTuple):
     """The groups of a convolution."""
 
 
-class NormalTerm(NamedTuple):
-    """-KL of weights or scales N(mu, sigma^2), each of which counts `count` times.
+class Term(NamedTuple):
+    """-KL of weights or scales, each of which counts `count` times.
 
-    The prior is that of the penalty or, if `standard` is True, N(0, 1).
+    The arrays are log alpha, or the means and log sigma^2. With `standard`, the prior is N(0, 1).
+    With `grouped`, weights are in groups, and log sigma^2 has length 1 in the axes of a group.
     """
 
-    mu: Array
-    log_sigma2: Array
+    arrays: tuple[Array, ...]
     count: Any = 1
     standard: bool = False
-
-    def row_parts(self, parts: Sequence[slice]) -> list[Any]:
-        """Return a term for each part of the rows."""
-        return [self._replace(mu=self.mu[at], log_sigma2=self.log_sigma2[at]) for at in parts]
-
-
-class AlphaTerm(NamedTuple):
-    """-KL of weights or scales from log alpha, each of which counts `count` times."""
-
-    log_alpha: Array
-    count: Any = 1
-
-    def row_parts(self, parts: Sequence[slice]) -> list[Any]:
-        """Return a term for each part of the rows."""
-        return [self._replace(log_alpha=self.log_alpha[at]) for at in parts]
-
-
-class GroupTerm(NamedTuple):
-    """-KL of groups of weights. In the axes of a group, `log_sigma2` has length 1."""
-
-    mu: Array
-    log_sigma2: Array
-
-
-Term = NormalTerm | AlphaTerm | GroupTerm
+    grouped: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,7 +107,7 @@ class Additive:
         it needs no mask.
         """
         kept = 1 if given.mask is None or exact else given.mask
-        return [NormalTerm(given.mean, given.log_variance, kept)]
+        return [Term((given.mean, given.log_variance), kept)]
 
 
 @dataclass(frozen=True)
@@ -155,7 +131,7 @@ class Grouped(Additive):
     def terms(self, xp: Any, given: Given, exact: bool) -> list[Term]:
         """Return the terms whose sum is -KL: of groups, or of single weights for another prior."""
         if exact:
-            return [GroupTerm(given.mean, given.log_variance)]
+            return [Term((given.mean, given.log_variance), grouped=True)]
         every = given._replace(log_variance=xp.broadcast_to(given.log_variance, given.mean.shape))
         return super().terms(xp, every, exact)
 
@@ -190,9 +166,9 @@ class Multiplicative(Additive):
         """Return the term of alpha, which counts once for each weight."""
         log_alpha = given.log_variance
         if given.mask is not None:
-            return [AlphaTerm(log_alpha, summed(given.mask, log_alpha.shape))]
+            return [Term((log_alpha,), summed(given.mask, log_alpha.shape))]
         weights = math.prod(given.mean.shape)
-        return [AlphaTerm(log_alpha, weights // max(math.prod(log_alpha.shape), 1))]
+        return [Term((log_alpha,), weights // max(math.prod(log_alpha.shape), 1))]
 
 
 @dataclass(frozen=True)
@@ -222,7 +198,8 @@ class Correlated(Multiplicative):
 
     def terms(self, xp: Any, given: Given, exact: bool) -> list[Term]:
         """Return the term of alpha, which counts once for each scale."""
-        return [AlphaTerm(given.log_variance, scales_of(xp, given, given.log_variance.shape))]
+        log_alpha = given.log_variance
+        return [Term((log_alpha,), scales_of(xp, given, log_alpha.shape))]
 
 
 @dataclass(frozen=True)
@@ -254,8 +231,8 @@ class Scaled(Additive):
         """Return the terms of the scales and of v."""
         counts, kept = scales_of(xp, given, given.scale.shape), given.mask
         return [
-            NormalTerm(given.scale, given.scale_log_sigma2, counts),
-            NormalTerm(given.mean, given.log_variance, 1 if kept is None else kept, standard=True),
+            Term((given.scale, given.scale_log_sigma2), counts),
+            Term((given.mean, given.log_variance), 1 if kept is None else kept, standard=True),
         ]
 
 
@@ -305,10 +282,11 @@ def _inside(shape: Sequence[int], within: Sequence[int]) -> Shape:
     return tuple([axis for axis, length in enumerate(shape) if within[axis] != length])
 
 
-def without_row(term: NormalTerm | AlphaTerm, row: int, rows: int) -> list[Term]:
+def without_row(term: Term, row: int, rows: int) -> list[Term]:
     """Leave out a row without noise, unless the counts of a mask leave it out already."""
     if not isinstance(term.count, int):
         return [term]
-    if len(term[0]) != rows:
+    if len(term.arrays[0]) != rows:
         return [term._replace(count=term.count // rows * (rows - 1))]
-    return term.row_parts((slice(row), slice(row + 1, None)))
+    parts = slice(row), slice(row + 1, None)
+    return [term._replace(arrays=tuple([x[part] for x in term.arrays])) for part in parts]

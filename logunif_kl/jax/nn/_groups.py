@@ -13,7 +13,8 @@ from ..._layers import count, finite
 from ...nn import posteriors
 from ...nn.posteriors import Given, shared_shape
 from ._arguments import broadcasts, real_array
-from ._posterior import Normal, Posterior, units_of
+from ._base import Posterior, units_of
+from ._posterior import Normal
 
 Array = Any
 
@@ -161,11 +162,10 @@ class Scaled(Posterior):
         """
         mu = real_array("mu", mu)
         start = finite("log_sigma2", log_sigma2)
-        shapes = cls._posterior.shapes(mu.shape, units_of(mu, "input", input_axis, -1))
-        filled = [
-            jnp.full(shape, 1.0 if name == "scale" else start, mu.dtype)
-            for name, shape in shapes.items()
-        ]
+        scale = jnp.ones(
+            shared_shape("input", mu.shape, units_of(mu, "input", input_axis, -1)), mu.dtype
+        )
+        filled = jnp.full_like(mu, start), scale, jnp.full_like(scale, start)
         return cls(mu, *filled, input_axis, count("groups", groups))
 
     def _given(self) -> Given:

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 
 from ..._layers import one_of
 from ._arguments import in_type_of_variance, real_numbers, working
+from ._base import Posterior
 from ._bound import finite_gradient
 from ._moments import Moments, through
 from ._noise import check_key, normals, widened, with_noise
-from ._posterior import Posterior
 
 Array = Any
 

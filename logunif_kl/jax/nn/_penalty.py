@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._layers import SILENT, returned
 from ...nn.penalty import is_exact, is_other_prior
-from ...nn.posteriors import AlphaTerm, GroupTerm, Term, of_groups
+from ...nn.posteriors import Term, of_groups
 from .. import neg_kl, neg_kl_normal
 from ..isotropic import neg_kl_vector
 from ._noise import widened
@@ -38,12 +38,12 @@ def total(penalty: Any, terms: Sequence[Term]) -> Array:
 
 
 def _of_term(penalty: Any, term: Term) -> Array:
-    if isinstance(term, GroupTerm):
-        log_alpha, size = of_groups(jnp, *term)
+    if term.grouped:
+        log_alpha, size = of_groups(jnp, *term.arrays)
         return neg_kl_vector(widened(log_alpha), size).sum()
-    if isinstance(term, AlphaTerm):
-        return term.count * _of_alpha(penalty)(widened(term.log_alpha)).sum()
-    mu, log_sigma2 = term.mu, term.log_sigma2
+    if len(term.arrays) == 1:
+        return term.count * _of_alpha(penalty)(widened(term.arrays[0])).sum()
+    mu, log_sigma2 = term.arrays
     # A pruned weight adds 0 to -KL, even if an approximation is infinite there.
     pruned = (mu == 0) & (log_sigma2 <= jnp.asarray(SILENT, log_sigma2.dtype))
     mu, log_sigma2 = jnp.where(pruned, 1, mu), jnp.where(pruned, 0, log_sigma2)
@@ -82,10 +82,11 @@ def _of_method(name: str) -> tuple[Function, Function]:
     """Return a closed form in JAX, or a callback to a method that NumPy computes."""
     from ...methods import METHODS, _kingma, _lower_bound, _molchanov
 
+    gradient: Any = METHODS[name].gradient
     for module in (_kingma, _lower_bound, _molchanov):
         if METHODS[name].function.__module__ == module.__name__:
             return partial(module._value, jnp), partial(module._slope, jnp)
-    return partial(_outside, METHODS[name].function), partial(_outside, METHODS[name].gradient)
+    return partial(_outside, METHODS[name].function), partial(_outside, gradient)
 
 
 def _outside(function: Callable[[np.ndarray], Any], x: Array) -> Array:

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 from ..._errors import shown, type_name
 from ..._layers import THRESHOLD, check_threshold, is_noisy
 from ...nn.posteriors import shared_shape
+from ._base import units_of
 from ._layer import sample_weights
 from ._noise import check_key, normals, widened
-from ._posterior import Normal, units_of
+from ._posterior import Normal
 from ._trees import is_posterior, mapped, posteriors
 
 Array = Any

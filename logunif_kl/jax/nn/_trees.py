@@ -13,8 +13,8 @@ import jax.numpy as jnp
 
 from ..._errors import derives, type_name
 from ...nn.penalty import check, check_of, is_exact
+from ._base import Posterior
 from ._penalty import total
-from ._posterior import Posterior
 from ._priors import ScaleMixturePrior
 
 Array = Any

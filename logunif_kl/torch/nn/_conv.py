@@ -145,6 +145,8 @@ class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):
     torch.Size([5, 4, 4])
     """
 
+    _lk_plain = torch.nn.Conv1d
+
 
 class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
     r"""`torch.nn.Conv2d` with a Gaussian posterior over its weights.
@@ -192,6 +194,8 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
     True
     """
 
+    _lk_plain = torch.nn.Conv2d
+
 
 class VariationalConv3d(_VariationalConv, torch.nn.Conv3d):
     """`torch.nn.Conv3d` with a Gaussian posterior over its weights: see `VariationalConv2d`.
@@ -206,3 +210,5 @@ class VariationalConv3d(_VariationalConv, torch.nn.Conv3d):
     >>> layer(torch.ones(5, 2, 6, 6, 6)).shape
     torch.Size([5, 4, 4, 4, 4])
     """
+
+    _lk_plain = torch.nn.Conv3d

@@ -25,11 +25,11 @@ from ._weight import VariationalModule
 Tensor = torch.Tensor
 
 VARIATIONAL: dict[type, type[VariationalLayer]] = {
-    torch.nn.Linear: VariationalLinear,
-    torch.nn.Conv1d: VariationalConv1d,
-    torch.nn.Conv2d: VariationalConv2d,
-    torch.nn.Conv3d: VariationalConv3d,
-    torch.nn.Embedding: VariationalEmbedding,
+    layer._lk_plain: layer
+    for layer in (
+        *(VariationalLinear, VariationalConv1d, VariationalConv2d, VariationalConv3d),
+        VariationalEmbedding,
+    )
 }
 
 

@@ -19,24 +19,16 @@ from ._arguments import check_module, check_parameters, no_shape, shown_name, wh
 from ._choose import Modules, Parameters, choose, not_additive
 from ._conversion import VARIATIONAL, copied, warn_of_left
 from ._draws import unhook
-from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._hooks import copies, masked, remove_masks
-from ._layer import VariationalLayer
 from ._models import gaussians, kind_name
-from ._options import OWN, VariationalOptions, checked, list_options
-from ._sampled import SampledModule, apart, make_plain, sample_weights
+from ._noise import StochasticModule
+from ._options import VariationalOptions, checked, list_options
+from ._sampled import SampledModule, apart, sample_weights
 from ._sampled_kinds import has_sampled_form
 from ._tied import forget_tied_variances, name_tied_variances
 from ._weight import VariationalModule, Weight
 
 Tensor = torch.Tensor
-
-PLAIN: dict[type, type[torch.nn.Module]] = {
-    **{variational: plain for plain, variational in VARIATIONAL.items()},
-    GaussianDropoutLinear: torch.nn.Linear,
-    GaussianDropoutA: torch.nn.Identity,
-}
-_OURS = (VariationalLayer, SampledModule, GaussianDropoutA, GaussianDropoutLinear)
 
 
 @list_options
@@ -224,7 +216,7 @@ def to_deterministic(
     if threshold is not None:
         threshold = check_threshold(threshold)
     whole(check_module(model))
-    found = [name for name, m in model.named_modules() if isinstance(m, _OURS)]
+    found = [name for name, m in model.named_modules() if isinstance(m, StochasticModule)]
     if not found or any(isinstance(m, VariationalModule) for m in model.modules()):
         gaussians(model)  # recomputes masked weights; raises if there are none
     for name in found:
@@ -266,17 +258,7 @@ def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, 
     if isinstance(module, VariationalModule):
         for weight in module._lk_weights():
             _make_mean(weight, threshold, products)
-    if isinstance(module, SampledModule):
-        make_plain(module)
-        return
-    if isinstance(module, VariationalLayer):
-        for name in module._posterior.parameters:
-            del module._parameters[name]
-        module._modules.pop("penalty", None)
-    own = ("_posterior", *OWN) if isinstance(module, VariationalLayer) else ("p", "generator")
-    module.__class__ = PLAIN[type(module)]
-    for name in (*own, "_lk_sampling", "_lk_kept", "_lk_masks"):
-        module.__dict__.pop(name, None)
+    module._lk_become_plain()
 
 
 @torch.no_grad()
@@ -299,17 +281,13 @@ def _make_mean(weight: Weight, threshold: float | None, products: dict[Any, Any]
 def check_known(name: str, module: torch.nn.Module) -> None:
     """Raise if a layer belongs to a user-defined subclass, whose plain form is not known."""
     kind = type(module)
-    if isinstance(module, SampledModule):
-        return
-    if isinstance(module, _OURS) and kind not in PLAIN:
+    if isinstance(module, StochasticModule) and "_lk_plain" not in vars(kind):
         raise TypeError(
             f"{shown_name(name)} is of type {kind.__name__}, which has no known plain form: "
             "replace it by a layer of torch.nn first"
         )
 
 
-def plain_kind(module: torch.nn.Module) -> type[torch.nn.Module]:
+def plain_kind(module: torch.nn.Module) -> Any:
     """Return the class of `torch.nn` that computes what a layer computes without noise."""
-    if isinstance(module, SampledModule):
-        return module._lk_plain
-    return PLAIN.get(type(module), type(module))
+    return module._lk_plain if isinstance(module, StochasticModule) else type(module)

@@ -62,6 +62,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     tensor([0., 0., 0., 0.])
     """
 
+    _lk_plain = torch.nn.Embedding
     _units = Units(input=0, output=1)
 
     @list_options

@@ -54,6 +54,7 @@ class VariationalLayer(GaussianWeights):
         If this class itself is instantiated.
     """
 
+    _lk_own = ("_posterior", *OWN)
     bias: Tensor | None
     estimator: str
 
@@ -105,6 +106,10 @@ class VariationalLayer(GaussianWeights):
         own = ("posterior", "sharing", "noise", "max_log_alpha", "initial")
         given = {name: state.pop(name) for name in own if name in state}
         super().__setstate__({**state, "_posterior": posterior_of(**given)} if given else state)
+
+    def _lk_become_plain(self) -> None:
+        self._modules.pop("penalty", None)
+        super()._lk_become_plain()
 
     def _register_penalty(self, penalty: Any) -> None:
         """Store the penalty, as a submodule if it is a module, whose parameters are trained."""

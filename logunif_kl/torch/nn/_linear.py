@@ -175,6 +175,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     tensor([0., 0.])
     """
 
+    _lk_plain = torch.nn.Linear
+
     @list_options
     def __init__(
         self,

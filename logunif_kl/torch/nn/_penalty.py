@@ -17,13 +17,13 @@ from torch.autograd import Function
 
 from ..._layers import returned
 from ...nn.penalty import is_exact
-from ...nn.posteriors import GroupTerm, NormalTerm, Term, of_groups
+from ...nn.posteriors import Term, of_groups
 from .._api import neg_kl, neg_kl_normal
 from .._foreach import total as exact_total
 from .._internals import called_by_compiler
 from .._sharded import on_shards
 from ..isotropic import neg_kl_vector
-from ._posterior import alike, single
+from ._posterior import alike
 from ._priors import NormalPrior
 
 Tensor = torch.Tensor
@@ -43,16 +43,12 @@ def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
     for penalty, terms in parts:
         exact = is_exact(penalty)
         for term in terms:
-            if isinstance(term, GroupTerm):
-                log_alpha, size = of_groups(torch, *alike(*term))
+            tensors = tuple(alike(*term.arrays))
+            if term.grouped:
+                log_alpha, size = of_groups(torch, *tensors)
                 sums.append(neg_kl_vector(log_alpha, size, reduction="sum"))
                 continue
-            if isinstance(term, NormalTerm):
-                tensors = alike(term.mu, term.log_sigma2)
-                chosen = _STANDARD if term.standard else penalty
-            else:
-                tensors, chosen = (single(term.log_alpha),), penalty
-            count = term.count
+            count, chosen = term.count, _STANDARD if term.standard else penalty
             if isinstance(count, Tensor):
                 sums.append(_counted(chosen, tensors, count))
             elif exact and chosen is penalty:

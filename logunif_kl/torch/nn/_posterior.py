@@ -45,12 +45,10 @@ def single(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
-def alike(mean: Tensor, log_variance: Tensor) -> tuple[Tensor, Tensor]:
-    """Convert both to one dtype: float64 if one of them is in float64, otherwise float32."""
-    mean, log_variance = single(mean), single(log_variance)
-    if mean.dtype != log_variance.dtype:
-        return mean.double(), log_variance.double()
-    return mean, log_variance
+def alike(*given: Tensor) -> list[Tensor]:
+    """Convert one or two tensors to one dtype: float64 if either has it, otherwise float32."""
+    found = [single(x) for x in given]
+    return found if found[0].dtype == found[-1].dtype else [x.double() for x in found]
 
 
 def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:

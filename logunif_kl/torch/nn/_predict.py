@@ -315,7 +315,8 @@ def _rows(model: torch.nn.Module, x: Any, examples: int) -> int:
         if isinstance(output, Tensor):
             largest = max(largest, output.numel())
         if isinstance(module, VariationalModule) and module._lk_estimator == "per_example":
-            largest = max(largest, probed * module.weight.numel())
+            sizes = [weight.stored.numel() for weight in module._lk_weights()]
+            largest = max(largest, probed * sum(sizes))
 
     hooks = [module.register_forward_hook(look) for module in model.modules()]
     try:

@@ -52,9 +52,8 @@ class SampledModule(VariationalModule):
     _lk_gaussian: tuple[str, ...]
     """The names of the Gaussian weights."""
     _lk_held: Draws
-    _lk_plain: type[torch.nn.Module]
-    """The class of the module before its conversion."""
     _lk_options: dict[str, Any]
+    _lk_own = ("_lk_gaussian", "_lk_held", "_lk_options")
 
     _lk_estimator = "per_batch"
 
@@ -183,6 +182,10 @@ class SampledModule(VariationalModule):
         mean = self._lk_mean(name)
         return self._lk_with_noise(name, self._lk_normals(mean.shape, mean, name))
 
+    def _lk_become_plain(self) -> None:
+        self._modules.pop("_lk_penalty", None)
+        super()._lk_become_plain()
+
     @property
     def _lk_generator(self) -> torch.Generator | None:
         return self._lk_options["generator"]
@@ -217,6 +220,10 @@ class _Recurrent(SampledModule):
 
     def _update_flat_weights(self) -> None:
         pass
+
+    def _lk_become_plain(self) -> None:
+        super()._lk_become_plain()
+        self._init_flat_weights()
 
     def flatten_parameters(self) -> None:
         """Do nothing: the samples have memory of their own."""
@@ -306,24 +313,3 @@ def apart(model: torch.nn.Module) -> bool:
     """Whether a model has sampled modules that were converted without the model as a whole."""
     held = [module._lk_held for module in model.modules() if isinstance(module, SampledModule)]
     return bool(held) and not held[0].is_hooked(model)
-
-
-def make_plain(module: SampledModule) -> None:
-    """Give a module its own class again, without the variances."""
-    for name in module._lk_gaussian:
-        del module._parameters[name + SUFFIX]
-    module._modules.pop("_lk_penalty", None)
-    recurrent = isinstance(module, _Recurrent)
-    plain: Any = module
-    plain.__class__ = module._lk_plain
-    for name in (
-        "_lk_gaussian",
-        "_lk_held",
-        "_lk_options",
-        "_lk_sampling",
-        "_lk_kept",
-        "_lk_masks",
-    ):
-        module.__dict__.pop(name, None)
-    if recurrent:
-        plain._init_flat_weights()

@@ -94,6 +94,12 @@ class VariationalModule(StochasticModule):
         """Return the Gaussian weights of the module."""
         raise NotImplementedError
 
+    def _lk_become_plain(self) -> None:
+        for weight in self._lk_weights():
+            for name in weight.parameters:
+                del self._parameters[name]
+        super()._lk_become_plain()
+
     _lk_mean: Any  # (name): the means of a weight, with its mask
     _lk_log_variance: Any  # (name): log sigma^2 or log alpha, as it is stored
     _lk_log_alpha: Any  # (name): log alpha of every weight

@@ -228,10 +228,9 @@ class TestPrune:
         (term,) = layer._lk_weights()[0].terms()
         if options.get("noise") == "correlated":
             kept = kept.any(0, keepdim=True)
-        tensors = [x for x in term if isinstance(x, torch.Tensor)]
-        parts = [torch.broadcast_to(x, layer.weight.shape)[: len(kept)] for x in tensors]
-        chosen = [part[kept] for part in parts]
-        expected = _penalty.total([(penalty, [type(term)(*chosen)])])
+        parts = [torch.broadcast_to(x, layer.weight.shape)[: len(kept)] for x in term.arrays]
+        chosen = tuple(part[kept] for part in parts)
+        expected = _penalty.total([(penalty, [term._replace(arrays=chosen, count=1)])])
         (slope,) = torch.autograd.grad(expected, layer._log_variance)
         nn.prune(layer, 0.0)
         found = layer.neg_kl()
