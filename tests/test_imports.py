@@ -121,6 +121,7 @@ LEVELS = (
     ("accuracy", "reference"),
     ("methods", "posteriors", "isotropic"),
     ("fitting",),
+    ("nn",),
     ("torch.nn", "jax.nn"),
     ("cli",),
     ("__init__", "__main__"),
@@ -154,7 +155,7 @@ ONLY = {
 }
 # The layers import only these parts, and the public names of their framework's part.
 LAYERS = {"jax.nn": "jax"}
-SEEN_BY_LAYERS = {"_errors", "_display", "_layers", "methods", "fitting"}
+SEEN_BY_LAYERS = {"_errors", "_display", "_layers", "nn", "methods", "fitting"}
 
 
 def part_of(name: str) -> str | None:

@@ -12,11 +12,10 @@ import jax.numpy as jnp
 from ..._errors import type_name
 from ..._layers import one_of
 from ._arguments import real_numbers, working
-from ._groups import Scaled
 from ._layer import ESTIMATORS
 from ._moments import Moments, check_moments
 from ._noise import check_key, normals, root, wide, widened
-from ._posterior import Dropout, Normal, check_scales, correlated, posterior_of
+from ._posterior import Dropout, Normal, check_scales, posterior_of
 
 Array = Any
 
@@ -74,7 +73,7 @@ def embedding(
     (1, 3, 2)
     """
     posterior: Any = posterior_of(weight, key)
-    if isinstance(posterior, Scaled):
+    if "scale" in posterior._posterior.parameters:
         raise ValueError(
             "weight is a Scaled posterior, which has no form for an embedding: use Normal, Groups "
             "or Dropout"
@@ -110,7 +109,7 @@ def embedding(
     check_key(key)
     check_scales(posterior, 0, 1)
     ids = jnp.where(ids < 0, ids + table.shape[0], ids)
-    columns = 1 if correlated(posterior) else table.shape[1]
+    columns = table.shape[1] if posterior._posterior.independent else 1
     deviations = _deviations(posterior, ids, widened(mean))
     noise = _noise(key, ids, columns, estimator, deviations.dtype)
     return (widened(mean) + deviations * noise).astype(dtype)
@@ -118,11 +117,11 @@ def embedding(
 
 def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
     """Return the standard deviations of the rows at these ids. `mean` holds the rows' means."""
-    _, spread = weight._checked()
+    spread = weight._log_variances()
     spread = spread.reshape((1,) * (2 - spread.ndim) + spread.shape)
     rows = jnp.take(spread, ids, axis=0) if spread.shape[0] > 1 else spread[0]
     deviations = root(rows)
-    return deviations if isinstance(weight, Normal) else mean * deviations
+    return mean * deviations if weight._posterior.relative else deviations
 
 
 def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> Array:

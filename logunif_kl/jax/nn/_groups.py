@@ -3,17 +3,18 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from ..._layers import count, finite, one_of
-from ._arguments import axis_of, broadcasts, real_array
-from ._noise import root
-from ._posterior import Normal, Posterior
+from ..._layers import count, finite
+from ...nn import posteriors
+from ...nn.posteriors import Given, shared_shape
+from ._arguments import broadcasts, real_array
+from ._base import Posterior, units_of
+from ._posterior import Normal
 
 Array = Any
 
@@ -26,7 +27,7 @@ class Groups(Normal):
     The weights of a group of k are w ~ N(mu, sigma^2 I), and the prior is proportional to |w|^-k
     (`logunif_kl.isotropic.neg_kl_vector`). A group is pruned as a whole, so that units go.
 
-    Parameters
+    Given
     ----------
     mu : array
         The means, of the shape of the weights.
@@ -47,6 +48,8 @@ class Groups(Normal):
     (300, 1) 0.0 10434.7
     """
 
+    _posterior: ClassVar[posteriors.Additive] = posteriors.Grouped()
+
     @classmethod
     def from_mean(  # type: ignore[override]
         cls,
@@ -59,7 +62,7 @@ class Groups(Normal):
     ) -> Groups:
         """Make a posterior in which all variances are the same.
 
-        Parameters
+        Given
         ----------
         mu : array
             The means: initial or trained weights.
@@ -75,31 +78,19 @@ class Groups(Normal):
         Groups
         """
         mu = real_array("mu", mu)
-        one_of("sharing", sharing, ("input", "output"))
-        axis = input_axis if sharing == "input" else output_axis
-        shape = [1] * mu.ndim
-        kept = axis_of(f"{sharing}_axis", axis, mu)
-        shape[kept] = mu.shape[kept]
+        posterior = posteriors.Grouped(sharing)
+        units = units_of(mu, sharing, input_axis, output_axis)
+        ((_, shape),) = posterior.shapes(mu.shape, units).items()
         return cls(mu, jnp.full(shape, finite("log_sigma2", log_sigma2), mu.dtype))
 
-    def log_alpha_of_weights(self) -> Array:
-        """Compute log(k sigma^2/|mu|^2) of each weight's group; inf where all means are 0."""
-        found, size = self._of_groups()
-        return jnp.broadcast_to(found + math.log(size), jnp.shape(self.mu))
-
-    def _of_groups(self) -> tuple[Array, int]:
-        """Return log(sigma^2/|mu|^2) of each group, and the number of weights in a group."""
+    def _given(self) -> Given:
         mu, log_sigma2 = real_array("mu", self.mu), real_array("log_sigma2", self.log_sigma2)
         if log_sigma2.ndim != mu.ndim or not broadcasts(log_sigma2.shape, mu.shape):
             raise ValueError(
                 f"log_sigma2 of shape {log_sigma2.shape} does not fit mu's {mu.shape}: use "
                 "Groups.from_mean"
             )
-        inside = [axis for axis in range(mu.ndim) if log_sigma2.shape[axis] != mu.shape[axis]]
-        squares = (mu * mu).sum(inside, keepdims=True)
-        none = squares == 0
-        found = log_sigma2 - jnp.log(jnp.where(none, 1, squares))
-        return jnp.where(none, math.inf, found), mu.size // max(log_sigma2.size, 1)
+        return Given(mu, log_sigma2)
 
 
 @jax.tree_util.register_dataclass
@@ -111,7 +102,7 @@ class Scaled(Posterior):
     ``posterior="scaled"`` of `logunif_kl.torch.nn.VariationalLinear`. `dense` and `conv` take it as
     their weights.
 
-    Parameters
+    Given
     ----------
     mu, log_sigma2 : array
         The means of v and the logarithms of its variances, of the shape of the weights.
@@ -142,6 +133,7 @@ class Scaled(Posterior):
     [3. 3.]
     """
 
+    _posterior: ClassVar[posteriors.Additive] = posteriors.Scaled()
     mu: Any
     log_sigma2: Any
     scale: Any
@@ -155,7 +147,7 @@ class Scaled(Posterior):
     ) -> Scaled:
         """Make a posterior with scales of mean 1, in which all variances are the same.
 
-        Parameters
+        Given
         ----------
         mu : array
             The means: initial or trained weights.
@@ -169,27 +161,19 @@ class Scaled(Posterior):
         Scaled
         """
         mu = real_array("mu", mu)
-        start, axis = finite("log_sigma2", log_sigma2), axis_of("input_axis", input_axis, mu)
-        shape = [1] * mu.ndim
-        shape[axis] = mu.shape[axis]
-        scale = jnp.ones(shape, mu.dtype)
+        start = finite("log_sigma2", log_sigma2)
+        scale = jnp.ones(
+            shared_shape("input", mu.shape, units_of(mu, "input", input_axis, -1)), mu.dtype
+        )
         filled = jnp.full_like(mu, start), scale, jnp.full_like(scale, start)
         return cls(mu, *filled, input_axis, count("groups", groups))
 
-    def log_alpha_of_weights(self) -> Array:
-        """Compute log alpha of the scale of each weight's input; inf where the scale is 0."""
-        _, _, scale, spread = self._checked()
-        found = spread - 2.0 * jnp.log(jnp.abs(scale))
-        return jnp.broadcast_to(found, jnp.shape(self.mu))
-
-    def _checked(self) -> tuple[Array, Array, Array, Array]:
+    def _given(self) -> Given:
         mu, log_sigma2 = real_array("mu", self.mu), real_array("log_sigma2", self.log_sigma2)
         scale = real_array("scale", self.scale)
         spread = real_array("scale_log_sigma2", self.scale_log_sigma2)
-        shape = [1] * mu.ndim
-        axis = axis_of("input_axis", self.input_axis, mu)
-        shape[axis] = mu.shape[axis]
-        if scale.shape != tuple(shape) or spread.shape != scale.shape:
+        units = units_of(mu, "input", self.input_axis, -1)
+        if not scale.shape == spread.shape == shared_shape("input", mu.shape, units):
             raise ValueError(
                 f"scale of shape {scale.shape} and scale_log_sigma2 of shape {spread.shape} do not "
                 f"fit mu's {mu.shape}: use Scaled.from_mean"
@@ -199,18 +183,8 @@ class Scaled(Posterior):
                 f"log_sigma2 of shape {log_sigma2.shape} does not fit mu's {mu.shape}: use "
                 "Scaled.from_mean"
             )
-        return mu, log_sigma2, scale, spread
-
-    def _mean(self) -> Array:
-        mu, _, scale, _ = self._checked()
-        return mu * scale
+        return Given(mu, log_sigma2, scale, spread)
 
     def _weights(self) -> Normal:
         """Return the posterior of v."""
         return Normal(self.mu, self.log_sigma2)
-
-    def _scale_moments(self) -> tuple[Array, Array]:
-        """Return the means and standard deviations of the scales, of shape (units,)."""
-        _, _, scale, spread = self._checked()
-        found = scale.reshape(-1), root(spread).reshape(-1)
-        return jnp.tile(found[0], self.groups), jnp.tile(found[1], self.groups)

@@ -12,11 +12,10 @@ import jax.numpy as jnp
 
 from ..._layers import one_of
 from ._arguments import in_type_of_variance, real_numbers, working
+from ._base import Posterior
 from ._bound import finite_gradient
-from ._groups import Scaled
 from ._moments import Moments, through
 from ._noise import check_key, normals, widened, with_noise
-from ._posterior import Dropout, Normal, correlated
 
 Array = Any
 
@@ -42,7 +41,7 @@ class Product(NamedTuple):
 def draw(
     product: Product,
     x: Array | Moments,
-    weight: Normal | Dropout | Scaled,
+    weight: Posterior,
     *,
     key: Any,
     estimator: str,
@@ -58,16 +57,16 @@ def draw(
     if key is None:
         return product.once(x, theta)
     check_key(key)
-    if isinstance(weight, Scaled):
-        key, own = jax.random.split(key)
-        x = _scaled(product, x, weight._scale_moments(), own, estimator)
+    posterior = weight._posterior
+    if posterior.scaled:
+        of_scales = key
+        if posterior.independent:
+            key, of_scales = jax.random.split(key)
+        x = _scaled(product, x, weight._scale_moments(), of_scales, estimator)
         weight = weight._weights()
         theta = weight._mean().astype(dtype)
-    elif correlated(weight):
-        assert isinstance(weight, Dropout)
-        deviations = weight._scale_deviations()
-        moments = jnp.ones_like(deviations), deviations
-        return product.once(_scaled(product, x, moments, key, estimator), theta)
+    if not posterior.independent:
+        return product.once(x, theta)
     if estimator == "local":
         low = in_type_of_variance(dtype)
         squares = widened(x)
@@ -80,9 +79,7 @@ def draw(
     return product.each(x, sample_weights(weight, key, (product.examples,), dtype))
 
 
-def sample_weights(
-    weight: Normal | Dropout, key: Array, before: tuple[int, ...], dtype: Any
-) -> Array:
+def sample_weights(weight: Posterior, key: Array, before: tuple[int, ...], dtype: Any) -> Array:
     """Draw weights, with the additional leading axes `before`, and clip them to finite numbers."""
     mean, deviations = widened(weight._mean()), weight._deviations()
     drawn = mean + deviations * normals(key, (*before, *mean.shape), mean.dtype)

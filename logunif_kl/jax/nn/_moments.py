@@ -19,7 +19,6 @@ from ..._errors import real_number, shown
 from ..._layers import product_variance, rectified
 from ._arguments import positive_integers, real_array
 from ._noise import widened
-from ._posterior import Dropout, Fixed, Normal, correlated
 
 Array = Any
 
@@ -131,12 +130,12 @@ def check_moments(key: Any, weight: Any) -> None:
     """Raise ValueError if moments cannot pass through a layer with this key and posterior."""
     if key is not None:
         raise ValueError("x is Moments, for which no noise is drawn, but a key was given: omit key")
-    if correlated(weight):
+    if not weight._posterior.independent:
         raise ValueError(
             "moments need independent weights, but noise='correlated' was given: make the Dropout "
             "with noise='independent'"
         )
-    if not isinstance(weight, (Normal, Dropout, Fixed)):
+    if weight._posterior.scaled:
         raise ValueError(
             f"moments need independent weights, but a {type(weight).__name__} was given: use Normal"
         )

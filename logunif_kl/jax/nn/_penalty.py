@@ -7,7 +7,7 @@ would overflow where the gradient function does not.
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -15,70 +15,61 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._errors import shown
-from ..._layers import is_prior, refused, returned
+from ..._layers import SILENT, returned
+from ...nn.penalty import is_exact, is_other_prior
+from ...nn.posteriors import Term, of_groups
 from .. import neg_kl, neg_kl_normal
 from ..isotropic import neg_kl_vector
 from ._noise import widened
+from ._priors import NormalPrior
 
 Array = Any
 Function = Callable[[Array], Array]
 
+_STANDARD = NormalPrior(1.0)
 _MOST = 700.0
 """The largest log alpha passed to a NumPy function. Up to this limit alpha is finite."""
 
 
-def of_alpha(penalty: Any) -> Function:
+def total(penalty: Any, terms: Sequence[Term]) -> Array:
+    """Return the sum of -KL over the terms of a posterior that can have this penalty."""
+    sums = [_of_term(penalty, term) for term in terms]
+    return sum(sums[1:], sums[0])
+
+
+def _of_term(penalty: Any, term: Term) -> Array:
+    if term.grouped:
+        log_alpha, size = of_groups(jnp, *term.arrays)
+        return neg_kl_vector(widened(log_alpha), size).sum()
+    if len(term.arrays) == 1:
+        return term.count * _of_alpha(penalty)(widened(term.arrays[0])).sum()
+    mu, log_sigma2 = term.arrays
+    # A pruned weight adds 0 to -KL, even if an approximation is infinite there.
+    pruned = (mu == 0) & (log_sigma2 <= jnp.asarray(SILENT, log_sigma2.dtype))
+    mu, log_sigma2 = jnp.where(pruned, 1, mu), jnp.where(pruned, 0, log_sigma2)
+    function = _of_normal(_STANDARD if term.standard else penalty)
+    return term.count * jnp.where(pruned, 0, function(widened(mu), widened(log_sigma2))).sum()
+
+
+def _of_alpha(penalty: Any) -> Function:
     """Return -KL as a function of log alpha."""
-    if _is_exact(penalty):
+    if is_exact(penalty):
         return neg_kl
-    if _is_other_prior(penalty):
-        raise ValueError(f"penalty={shown(penalty)} was given with a Dropout posterior: use Normal")
-    value, slope = _parts(penalty)
-    return partial(_approximate, value, slope)
+    return partial(_approximate, *_parts(penalty))
 
 
-def of_normal(penalty: Any) -> Callable[[Array, Array], Array]:
+def _of_normal(penalty: Any) -> Callable[[Array, Array], Array]:
     """Return -KL as a function of mu and log sigma^2."""
-    if _is_exact(penalty):
+    if is_exact(penalty):
         return neg_kl_normal
-    if _is_other_prior(penalty):
+    if is_other_prior(penalty):
         return lambda mu, log_sigma2: returned(penalty, mu, penalty.neg_kl(mu, log_sigma2))
-    value, slope = _parts(penalty)
-    return partial(_approximate_normal, value, slope)
-
-
-def of_groups(penalty: Any, log_alpha: Array, size: int) -> Array | None:
-    """Return -KL of each group of `size` weights, or None for a prior of single weights."""
-    if _is_exact(penalty):
-        return neg_kl_vector(widened(log_alpha), size)
-    if _is_other_prior(penalty):
-        return None
-    raise ValueError(
-        f"penalty={shown(penalty)} approximates the KL of single weights, but a posterior has "
-        "groups: pass 'exact' or a prior"
-    )
-
-
-def _is_exact(penalty: Any) -> bool:
-    return isinstance(penalty, str) and penalty == "exact"
-
-
-def _is_other_prior(penalty: Any) -> bool:
-    from ...fitting import Fit
-
-    return is_prior(penalty) and not isinstance(penalty, Fit)
+    return partial(_approximate_normal, *_parts(penalty))
 
 
 def _parts(penalty: Any) -> tuple[Function, Function]:
     """Return the value and the derivative in log alpha of an approximation."""
-    if isinstance(penalty, str):
-        return _of_method(penalty)
-    from ...fitting import Fit
-
-    if isinstance(penalty, Fit):
-        return _of_fit(penalty)
-    raise refused(penalty, "'exact'")
+    return _of_method(penalty) if isinstance(penalty, str) else _of_fit(penalty)
 
 
 @lru_cache(maxsize=64)
@@ -91,14 +82,7 @@ def _of_method(name: str) -> tuple[Function, Function]:
     """Return a closed form in JAX, or a callback to a method that NumPy computes."""
     from ...methods import METHODS, _kingma, _lower_bound, _molchanov
 
-    if name not in METHODS:
-        raise ValueError(
-            f"penalty={shown(name)} is not known: pass 'exact', a Fit or one of "
-            f"{', '.join(name for name, method in METHODS.items() if method.gradient)}"
-        )
-    gradient = METHODS[name].gradient
-    if gradient is None:
-        raise ValueError(f"penalty={name!r} has no gradient to train with: pass 'exact'")
+    gradient: Any = METHODS[name].gradient
     for module in (_kingma, _lower_bound, _molchanov):
         if METHODS[name].function.__module__ == module.__name__:
             return partial(module._value, jnp), partial(module._slope, jnp)

@@ -9,29 +9,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from ..._display import in_short
 from ..._errors import type_name
 from ..._layers import count, finite, one_of
+from ...nn import posteriors
+from ...nn.posteriors import Given
 from ._arguments import axis_of, broadcasts, is_floating, real_array
+from ._base import Posterior, units_of
 from ._bound import bounded
 from ._noise import largest_log, root, widened
 
 Array = Any
 
-SHARINGS = ("weight", "output", "input", "layer")
 NOISES = ("independent", "correlated")
-
-
-class Posterior:
-    """The base of all posteriors, for `isinstance`."""
-
-    def __repr__(self) -> str:
-        return in_short(self)
 
 
 @jax.tree_util.register_dataclass
@@ -42,7 +36,7 @@ class Normal(Posterior):
     A node of a pytree with two leaves. `dense`, `conv` and `embedding` take it as their weights,
     and `kl` finds it in a tree of parameters.
 
-    Parameters
+    Given
     ----------
     mu : array
         The means, of the shape of the weights.
@@ -74,7 +68,7 @@ class Normal(Posterior):
     def from_mean(cls, mu: Any, log_sigma2: float = -10.0) -> Normal:
         """Make a posterior in which all variances are the same.
 
-        Parameters
+        Given
         ----------
         mu : array
             The means: initial or trained weights.
@@ -89,28 +83,24 @@ class Normal(Posterior):
         mu = real_array("mu", mu)
         return cls(mu, jnp.full_like(mu, finite("log_sigma2", log_sigma2)))
 
-    def log_alpha_of_weights(self) -> Array:
-        """Compute log alpha = log_sigma2 - 2 log|mu|; inf where mu = 0."""
-        mu, log_sigma2 = self._checked()
-        return log_sigma2 - 2.0 * jnp.log(jnp.abs(mu))
-
-    def _checked(self) -> tuple[Array, Array]:
+    def _given(self) -> Given:
         mu, log_sigma2 = real_array("mu", self.mu), real_array("log_sigma2", self.log_sigma2)
         if not broadcasts(log_sigma2.shape, mu.shape):
             raise ValueError(
                 f"log_sigma2 of shape {log_sigma2.shape} does not broadcast to mu's {mu.shape}: "
                 "use Normal.from_mean"
             )
-        return mu, jnp.broadcast_to(log_sigma2, mu.shape)
+        return Given(mu, jnp.broadcast_to(log_sigma2, mu.shape))
 
-    def _mean(self) -> Array:
-        return self._checked()[0]
+    def _log_variances(self) -> Array:
+        mean, log_sigma2, *_ = self._given()
+        return jnp.broadcast_to(log_sigma2, mean.shape)
 
     def _deviations(self) -> Array:
-        return root(self._checked()[1])
+        return root(self._log_variances())
 
     def _variances(self) -> Array:
-        log_variances = widened(self._checked()[1])
+        log_variances = widened(self._log_variances())
         return jnp.exp(jnp.minimum(log_variances, largest_log(log_variances.dtype)))
 
 
@@ -123,7 +113,7 @@ class Dropout(Posterior):
     3.2, Eq. 11) all weights of an input unit i share one scale: w_i = s_i theta_i, where
     s_i ~ N(1, alpha). A node of a pytree with two leaves. The other fields are static.
 
-    Parameters
+    Given
     ----------
     theta : array
         The means, of the shape of the weights.
@@ -192,7 +182,7 @@ class Dropout(Posterior):
     ) -> Dropout:
         """Make a posterior in which all alphas are the same.
 
-        Parameters
+        Given
         ----------
         theta : array
             The means: initial or trained weights.
@@ -218,31 +208,20 @@ class Dropout(Posterior):
             correlated and `sharing` is neither ``"input"`` nor ``"layer"``.
         """
         theta = real_array("theta", theta)
-        one_of("sharing", sharing, SHARINGS)
-        if one_of("noise", noise, NOISES) == "correlated" and sharing not in ("input", "layer"):
-            raise ValueError(
-                f"noise='correlated' scales the inputs, but sharing={sharing!r} was given: pass "
-                "sharing='input' or sharing='layer'"
-            )
-        kept = None
-        if sharing in ("input", "output"):
-            axis = input_axis if sharing == "input" else output_axis
-            kept = axis_of(f"{sharing}_axis", axis, theta)
-        shape = [
-            length if sharing == "weight" or axis == kept else 1
-            for axis, length in enumerate(theta.shape)
-        ]
+        correlated = one_of("noise", noise, NOISES) == "correlated"
+        kind = posteriors.Correlated if correlated else posteriors.Multiplicative
+        posterior = kind(sharing, max_log_alpha)
+        units = units_of(theta, sharing, input_axis, output_axis)
+        ((_, shape),) = posterior.shapes(theta.shape, units).items()
         filled = jnp.full(shape, finite("log_alpha", log_alpha), theta.dtype)
-        if max_log_alpha is not None:
-            max_log_alpha = finite("max_log_alpha", max_log_alpha)
-        return cls(theta, filled, noise, max_log_alpha, input_axis, count("groups", groups))
+        bound = posterior.max_log_alpha
+        return cls(theta, filled, noise, bound, input_axis, count("groups", groups))
 
-    def log_alpha_of_weights(self) -> Array:
-        """Return log alpha of each weight, limited by the bound, in the shape of `theta`."""
-        theta, log_alpha = self._checked()
-        return jnp.broadcast_to(log_alpha, theta.shape)
+    @property
+    def _posterior(self) -> posteriors.Additive:  # type: ignore[override]
+        return _CORRELATED if self.noise == "correlated" else _INDEPENDENT
 
-    def _checked(self) -> tuple[Array, Array]:
+    def _given(self) -> Given:
         theta, log_alpha = real_array("theta", self.theta), real_array("log_alpha", self.log_alpha)
         if not broadcasts(log_alpha.shape, theta.shape):
             raise ValueError(
@@ -259,13 +238,13 @@ class Dropout(Posterior):
                 )
         if self.max_log_alpha is not None:
             log_alpha = bounded(log_alpha, float(self.max_log_alpha))
-        return theta, log_alpha
+        return Given(theta, log_alpha)
 
-    def _mean(self) -> Array:
-        return self._checked()[0]
+    def _log_variances(self) -> Array:
+        return self._given().log_variance
 
     def _deviations(self) -> Array:
-        theta, log_alpha = self._checked()
+        theta, log_alpha, *_ = self._given()
         return widened(theta) * root(log_alpha)
 
     def _variances(self) -> Array:
@@ -275,18 +254,16 @@ class Dropout(Posterior):
         deviations = deviations.clip(-most, most)
         return deviations * deviations
 
-    def _scale_deviations(self) -> Array:
-        """Return sqrt(alpha) of each input unit, of shape (units,) or (1,)."""
-        log_alpha = self._checked()[1].reshape(-1)
-        deviations = root(log_alpha)
-        return jnp.tile(deviations, self.groups) if log_alpha.size > 1 else deviations
+
+_INDEPENDENT, _CORRELATED = posteriors.Multiplicative(), posteriors.Correlated()
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Weights without noise, such as `to_deterministic` returns."""
+    """Weights whose variances are 0, such as `to_deterministic` returns."""
 
     array: Array
+    _posterior: ClassVar[posteriors.Additive] = posteriors.Additive()
 
     def _mean(self) -> Array:
         return jnp.asarray(self.array)
@@ -314,16 +291,9 @@ def posterior_of(weight: Any, key: Any) -> Any:
     )
 
 
-def correlated(weight: Posterior) -> bool:
-    """Return whether the weights of an input unit share one scale."""
-    return isinstance(weight, Dropout) and weight.noise == "correlated"
-
-
 def check_scales(weight: Any, axis: int, groups: int) -> None:
     """Raise ValueError if the scales of a posterior do not fit the inputs of a layer."""
-    if not hasattr(weight, "input_axis") or (
-        isinstance(weight, Dropout) and not correlated(weight)
-    ):
+    if not weight._posterior.scaled:
         return
     kind = type(weight).__name__
     if weight.input_axis % weight._mean().ndim != axis:
@@ -336,9 +306,3 @@ def check_scales(weight: Any, axis: int, groups: int) -> None:
             f"the layer has {groups} groups of channels, but the weights have "
             f"groups={weight.groups}: pass groups={groups} to {kind}"
         )
-
-
-def input_units(weight: Dropout) -> int:
-    """Count the input units, each with one scale of correlated noise."""
-    theta = real_array("theta", weight.theta)
-    return int(theta.shape[weight.input_axis]) * weight.groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import count
 from typing import Any
 
@@ -14,10 +14,11 @@ import jax.numpy as jnp
 
 from ..._errors import shown, type_name
 from ..._layers import THRESHOLD, check_threshold, is_noisy
-from ._groups import Scaled
+from ...nn.posteriors import shared_shape
+from ._base import units_of
 from ._layer import sample_weights
 from ._noise import check_key, normals, widened
-from ._posterior import Dropout, Normal, correlated
+from ._posterior import Normal
 from ._trees import is_posterior, mapped, posteriors
 
 Array = Any
@@ -225,7 +226,7 @@ def zero_means(tree: Any, threshold: float = THRESHOLD) -> Any:
 
     def zeroed(node: Any) -> Any:
         noisy = is_noisy(node.log_alpha_of_weights(), threshold)
-        name = "theta" if isinstance(node, Dropout) else "mu"
+        name = fields(node)[0].name
         means = jax.tree.map(lambda leaf: jnp.where(noisy, 0, leaf), getattr(node, name))
         return replace(node, **{name: means})
 
@@ -243,19 +244,17 @@ def _matrix(path: str, leaf: Any) -> bool:
 
 
 def _drawn(node: Any, key: Array) -> Array:
-    mean = node._mean()
-    scaled = isinstance(node, Scaled)
-    if not scaled and not correlated(node):
+    mean, posterior = node._mean(), node._posterior
+    if not posterior.scaled:
         return sample_weights(node, key, (), mean.dtype)
     if node.groups > 1:
         raise ValueError(
             f"the posterior has random scales in groups={node.groups}, for which no weights can be "
             "drawn: use Normal"
         )
-    shape = [1] * mean.ndim
-    shape[node.input_axis] = mean.shape[node.input_axis]
-    means, deviations = node._scale_moments() if scaled else (1.0, node._scale_deviations())
-    if scaled:
+    shape = shared_shape("input", mean.shape, units_of(mean, "input", node.input_axis, -1))
+    means, deviations = node._scale_moments()
+    if posterior.independent:
         key, own = jax.random.split(key)
         mean = sample_weights(node._weights(), own, (), mean.dtype)
     scales = means + deviations * normals(key, (math.prod(shape),), deviations.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import jax
@@ -25,8 +25,7 @@ from ..._layers import (
     threshold_that_keeps,
 )
 from ...methods._progress import progress_bar
-from ._groups import Groups, Scaled
-from ._posterior import Dropout
+from ...nn.posteriors import summed
 from ._trees import mapped, posteriors
 
 Array = Any
@@ -267,22 +266,17 @@ def _pruned(node: Any, kept: Array) -> Any:
 
     A group or a scale is silent if none of its weights is kept.
     """
-
-    def mask(leaf: Any) -> Array:
-        if not isinstance(node, (Groups, Scaled)):
-            return kept
-        inside = [axis for axis, length in enumerate(leaf.shape) if length != kept.shape[axis]]
-        return kept.any(inside, keepdims=True)
+    posterior, name = node._posterior, fields(node)[0].name
+    of_units = posterior.grouped or posterior.scaled
 
     def changed(leaves: Any, value: float) -> Any:
-        return jax.tree.map(
-            lambda leaf: jnp.where(mask(leaf), leaf, jnp.full((), value, leaf.dtype)), leaves
-        )
+        def masked(leaf: Any) -> Array:
+            mask = summed(kept, leaf.shape) > 0 if of_units else kept
+            return jnp.where(mask, leaf, jnp.full((), value, leaf.dtype))
 
-    if isinstance(node, Dropout):
-        return replace(node, theta=changed(node.theta, 0.0))
-    found = replace(node, mu=changed(node.mu, 0.0), log_sigma2=changed(node.log_sigma2, SILENT))
-    if isinstance(node, Scaled):
-        scale, spread = changed(node.scale, 0.0), changed(node.scale_log_sigma2, SILENT)
-        found = replace(found, scale=scale, scale_log_sigma2=spread)
-    return found
+        return jax.tree.map(masked, leaves)
+
+    silent = {name: 0.0}
+    if not posterior.relative:
+        silent |= {each: 0.0 if each == "scale" else SILENT for each in posterior.parameters}
+    return replace(node, **{each: changed(getattr(node, each), x) for each, x in silent.items()})

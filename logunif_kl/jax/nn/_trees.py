@@ -12,12 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from ..._errors import derives, type_name
-from ..._layers import SILENT, one_of
-from ._groups import Groups, Scaled
-from ._noise import widened
-from ._penalty import of_alpha, of_groups, of_normal
-from ._posterior import Normal, Posterior, correlated, input_units
-from ._priors import NormalPrior, ScaleMixturePrior
+from ...nn.penalty import check, check_of, is_exact
+from ._base import Posterior
+from ._penalty import total
+from ._priors import ScaleMixturePrior
 
 Array = Any
 
@@ -231,42 +229,7 @@ def _identity(node: Posterior) -> Hashable:
     return tuple(found)
 
 
-def _neg_kl(node: Any, of: str | None, penalty: Any) -> Array:
-    _check_of(node, of)
-    if isinstance(node, Scaled):
-        mean, log_sigma2, scale, spread = node._checked()
-        of_scales = _of_normal(penalty, scale, spread)
-        return node.groups * of_scales + _of_normal(NormalPrior(1.0), mean, log_sigma2)
-    if isinstance(node, Groups):
-        found = of_groups(penalty, *node._of_groups())
-        if found is not None:
-            return found.sum()
-    mean, spread = node._checked()
-    if isinstance(node, Normal):
-        return _of_normal(penalty, mean, spread)
-    counted = input_units(node) if correlated(node) else mean.size
-    return counted // max(spread.size, 1) * of_alpha(penalty)(widened(spread)).sum()
-
-
-def _of_normal(penalty: Any, mean: Array, spread: Array) -> Array:
-    # A pruned weight adds 0 to -KL, even if an approximation is infinite there.
-    pruned = (mean == 0) & (spread <= jnp.asarray(SILENT, spread.dtype))
-    mean, spread = jnp.where(pruned, 1, mean), jnp.where(pruned, 0, spread)
-    found = of_normal(penalty)(widened(mean), widened(spread))
-    return jnp.where(pruned, 0, found).sum()
-
-
-def _check_of(node: Any, of: str | None) -> None:
-    if of is None:
-        return
-    one_of("of", of, ("weights", "scales"))
-    if correlated(node) and of == "weights":
-        raise ValueError(
-            "the KL of weights under correlated noise is infinite (Hron et al. 2017, section 3): "
-            "pass of='scales'"
-        )
-    if not correlated(node) and of == "scales":
-        raise ValueError(
-            "there are no scales under independent noise: pass of='weights', or noise='correlated' "
-            "to Dropout"
-        )
+def _neg_kl(node: Posterior, of: str | None, penalty: Any) -> Array:
+    check_of(of, node._posterior)
+    check(penalty, node._posterior, f"a {type(node).__name__} posterior", "use Normal")
+    return total(penalty, node._terms(is_exact(penalty)))

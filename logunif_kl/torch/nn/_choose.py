@@ -10,13 +10,13 @@ import torch
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from ..._errors import OF_COMPLEX, shown
+from ...nn.posteriors import Additive
 from ._arguments import check_parameters, no_shape, shown_name
 from ._conversion import VARIATIONAL
-from ._layer import VariationalLayer
-from ._options import DEFAULTS, VariationalOptions, without_embeddings
-from ._posterior import shapes
-from ._sampled import SUFFIX, SampledModule
+from ._options import DEFAULTS, of_units, shown_kind
+from ._sampled import SUFFIX
 from ._sampled_kinds import has_sampled_form, lazily_sampled, matrices
+from ._weight import VariationalModule
 
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
@@ -32,12 +32,10 @@ class Chosen(NamedTuple):
     """Of these modules the named parameters become Gaussian, and are drawn in each call."""
 
 
-def choose(
-    model: torch.nn.Module, modules: Any, parameters: Any, options: VariationalOptions
-) -> Chosen:
+def choose(model: torch.nn.Module, modules: Any, parameters: Any, posterior: Additive) -> Chosen:
     """Choose by the arguments of `to_variational`, and check that the choice can be converted."""
     accepted, found = _chooser(modules), Chosen([], {})
-    unsuited = _unsuited(options)
+    unsuited = _unsuited(posterior)
     parts: dict[torch.nn.Module, bool] = {}
     """Whether attention was chosen, by its `out_proj`, with whose weight it computes itself."""
     for name, module in model.named_modules():
@@ -46,7 +44,7 @@ def choose(
             becomes in VARIATIONAL or lazily_sampled(module)
         ):
             raise no_shape(shown_name(name), module)
-        if isinstance(module, (VariationalLayer, SampledModule)):
+        if isinstance(module, VariationalModule):
             continue
         if module in parts:
             if parts[module] or (accepted is not None and accepted(name, module)):
@@ -67,19 +65,19 @@ def choose(
     if parameters is not None:
         _add_parameters(model, parameters, found)
     for name in found.layers:
-        _check_layer(name, model.get_submodule(name), options)
+        _check_layer(name, model.get_submodule(name), posterior)
     for name, names in found.sampled.items():
         if unsuited:
-            raise not_additive(name, model.get_submodule(name), options)
+            raise not_additive(name, model.get_submodule(name), posterior)
         _check_weights(name, model.get_submodule(name), names)
-    _check_shared(model, found.layers, options.get("sharing", "weight"))
+    _check_shared(model, found.layers, posterior.sharing)
     return found
 
 
-def not_additive(name: str, module: torch.nn.Module, options: VariationalOptions) -> ValueError:
+def not_additive(name: str, module: torch.nn.Module, posterior: Additive) -> ValueError:
     """Return the error for a module whose weights are sampled, with an option it cannot have."""
     return ValueError(
-        f"{_unsuited(options)} was given, but the weights of {shown_name(name)}, a "
+        f"{_unsuited(posterior)} was given, but the weights of {shown_name(name)}, a "
         f"{type(module).__name__}, can only be additive: leave it out with modules=, or pass "
         "posterior='additive' and sharing='weight'"
     )
@@ -127,7 +125,7 @@ def _add_parameters(model: torch.nn.Module, parameters: Any, found: Chosen) -> N
         path, _, own = name.rpartition(".")
         module = model.get_submodule(path)
         path = first[module]
-        if isinstance(module, (VariationalLayer, SampledModule)):
+        if isinstance(module, VariationalModule):
             if callable(parameters):
                 continue
             raise ValueError(
@@ -146,14 +144,12 @@ def _add_parameters(model: torch.nn.Module, parameters: Any, found: Chosen) -> N
             chosen.append(own)
 
 
-def _check_layer(name: str, module: Any, options: VariationalOptions) -> None:
+def _check_layer(name: str, module: Any, posterior: Additive) -> None:
     check_parameters(name, module, ("weight",))
-    posterior = options.get("posterior", DEFAULTS["posterior"])
-    own = shapes(posterior, "weight", module.weight.shape, {})
-    _check_names(name, module, [*DEFAULTS, "log_sigma2", *own])
+    _check_names(name, module, [*DEFAULTS, *Additive.parameters, *posterior.parameters])
     _check_dtype(name, "weight", module.weight)
     if isinstance(module, torch.nn.Embedding):
-        unsuited = without_embeddings(options)
+        unsuited = of_units(posterior)
         if unsuited:
             raise ValueError(
                 f"{unsuited} was given, which has no form for {shown_name(name)}, an Embedding: "
@@ -202,22 +198,20 @@ def _check_table(name: str, module: Any) -> None:
             )
 
 
-def _unsuited(options: VariationalOptions) -> str | None:
-    """Return an option with which weights cannot be sampled, or None."""
-    for name in ("posterior", "sharing"):
-        value = options.get(name, DEFAULTS[name])  # type: ignore[literal-required]
-        if value != DEFAULTS[name]:  # type: ignore[literal-required]
-            return f"{name}={value!r}"
-    return None
+def _unsuited(posterior: Additive) -> str | None:
+    """Return the option with which weights cannot be sampled, or None."""
+    if type(posterior) is Additive:
+        return None
+    return f"sharing={posterior.sharing!r}" if posterior.grouped else shown_kind(posterior)
 
 
 def _check_shared(model: torch.nn.Module, found: list[str], sharing: str) -> None:
     """Raise if layers with different alphas would share one weight."""
-    units: dict[int, tuple[str, Any]] = {}
+    seen: dict[int, tuple[str, Any]] = {}
     for name in found:
         module: Any = model.get_submodule(name)
-        unit = VARIATIONAL[type(module)]._units.get(sharing)
-        first, of_first = units.setdefault(id(module.weight), (name, unit))
+        unit = getattr(VARIATIONAL[type(module)]._units, sharing, None)
+        first, of_first = seen.setdefault(id(module.weight), (name, unit))
         if unit != of_first:
             raise ValueError(
                 f"modules {first!r} and {name!r} share a weight, which sharing={sharing!r} would "

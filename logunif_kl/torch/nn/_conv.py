@@ -54,6 +54,10 @@ class _VariationalConv(VariationalLayer):
     def _check_shape(self, input: Any) -> None:
         check_channels(input, self._scales(), self.kernel_size)
 
+    @property
+    def _groups(self) -> int:  # type: ignore[override]
+        return self.groups
+
     def _padded(self, input: Tensor) -> Tensor:
         if self.padding_mode == "zeros" and self.padding != "same":
             return input
@@ -107,7 +111,7 @@ class _VariationalConv(VariationalLayer):
     def _scaled(self, input: Tensor) -> Tensor:
         ones = [1 for _ in self.kernel_size]
         shape = (self._scales(), *ones)
-        if self._batched(input) and self._estimator != "per_batch":
+        if self._batched(input) and self._lk_estimator != "per_batch":
             shape = (input.shape[0], *shape)
         return input * self._random_scales(shape, input)
 
@@ -126,10 +130,6 @@ class _VariationalConv(VariationalLayer):
         rows = len(self._lk_stored) // self.groups
         return by_group.repeat(1, rows, *[1 for _ in by_group.shape[2:]]).flatten(0, 1)
 
-    def _scales(self) -> int:
-        # Do not use in_channels, which is 0 in a lazy layer whose parameters were loaded.
-        return self._lk_stored.shape[1] * self.groups
-
 
 class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):
     """`torch.nn.Conv1d` with a Gaussian posterior over its weights: see `VariationalConv2d`.
@@ -144,6 +144,8 @@ class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):
     >>> layer(torch.ones(5, 2, 6)).shape
     torch.Size([5, 4, 4])
     """
+
+    _lk_plain = torch.nn.Conv1d
 
 
 class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
@@ -192,6 +194,8 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
     True
     """
 
+    _lk_plain = torch.nn.Conv2d
+
 
 class VariationalConv3d(_VariationalConv, torch.nn.Conv3d):
     """`torch.nn.Conv3d` with a Gaussian posterior over its weights: see `VariationalConv2d`.
@@ -206,3 +210,5 @@ class VariationalConv3d(_VariationalConv, torch.nn.Conv3d):
     >>> layer(torch.ones(5, 2, 6, 6, 6)).shape
     torch.Size([5, 4, 4, 4, 4])
     """
+
+    _lk_plain = torch.nn.Conv3d

@@ -19,17 +19,17 @@ from ._embedding import VariationalEmbedding
 from ._hooks import copies
 from ._layer import VariationalLayer
 from ._linear import VariationalLinear
-from ._sampled import SampledModule
 from ._sampled_kinds import has_sampled_form, matrices
+from ._weight import VariationalModule
 
 Tensor = torch.Tensor
 
 VARIATIONAL: dict[type, type[VariationalLayer]] = {
-    torch.nn.Linear: VariationalLinear,
-    torch.nn.Conv1d: VariationalConv1d,
-    torch.nn.Conv2d: VariationalConv2d,
-    torch.nn.Conv3d: VariationalConv3d,
-    torch.nn.Embedding: VariationalEmbedding,
+    layer._lk_plain: layer
+    for layer in (
+        *(VariationalLinear, VariationalConv1d, VariationalConv2d, VariationalConv3d),
+        VariationalEmbedding,
+    )
 }
 
 
@@ -93,7 +93,7 @@ def conversion(model: torch.nn.Module) -> Conversion:
     found = Conversion({}, {})
     for name, module, parameters in _own(check_module(model)):
         count = sum(parameter.numel() for parameter in parameters)
-        if isinstance(module, (VariationalLayer, SampledModule)):
+        if isinstance(module, VariationalModule):
             found.variational[name] = count
         else:
             found.left[name] = count, _why(module, parameters)
@@ -102,13 +102,16 @@ def conversion(model: torch.nn.Module) -> Conversion:
 
 def priors(model: torch.nn.Module) -> set[torch.nn.Module]:
     """Return the modules of priors that layers of a model hold, which are not of the network."""
-    found: set[torch.nn.Module] = set()
-    for module in model.modules():
-        name = "penalty" if isinstance(module, VariationalLayer) else "_lk_penalty"
-        # A scripted module has another container, without `get`.
-        own = module._modules[name] if name in module._modules else None  # noqa: SIM401
-        found.update(() if own is None else own.modules())
-    return found
+    held = (
+        module._lk_weights() for module in model.modules() if isinstance(module, VariationalModule)
+    )
+    penalties = (weight.penalty for each in held for weight in each)
+    return {
+        module
+        for penalty in penalties
+        if isinstance(penalty, torch.nn.Module)
+        for module in penalty.modules()
+    }
 
 
 def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor]]]:
@@ -159,7 +162,7 @@ def warn_of_left(model: torch.nn.Module) -> None:
     left = [
         f"{shown_name(name)} ({type(module).__name__})"
         for name, module, parameters in _own(model)
-        if _is_matrix(parameters) and not isinstance(module, (VariationalLayer, SampledModule))
+        if _is_matrix(parameters) and not isinstance(module, VariationalModule)
     ]
     if left:
         warnings.warn(

@@ -19,23 +19,16 @@ from ._arguments import check_module, check_parameters, no_shape, shown_name, wh
 from ._choose import Modules, Parameters, choose, not_additive
 from ._conversion import VARIATIONAL, copied, warn_of_left
 from ._draws import unhook
-from ._dropout import GaussianDropoutA, GaussianDropoutLinear
 from ._hooks import copies, masked, remove_masks
-from ._layer import VariationalLayer
-from ._models import kind_name, layers
-from ._options import DEFAULTS, VariationalOptions, checked, list_options
-from ._sampled import SUFFIX, SampledModule, apart, gaussians, make_plain, sample_weights
+from ._models import gaussians, kind_name
+from ._noise import StochasticModule
+from ._options import VariationalOptions, checked, list_options
+from ._sampled import SampledModule, apart, sample_weights
 from ._sampled_kinds import has_sampled_form
 from ._tied import forget_tied_variances, name_tied_variances
+from ._weight import VariationalModule, Weight
 
 Tensor = torch.Tensor
-
-PLAIN: dict[type, type[torch.nn.Module]] = {
-    **{variational: plain for plain, variational in VARIATIONAL.items()},
-    GaussianDropoutLinear: torch.nn.Linear,
-    GaussianDropoutA: torch.nn.Identity,
-}
-_OURS = (VariationalLayer, SampledModule, GaussianDropoutA, GaussianDropoutLinear)
 
 
 @list_options
@@ -138,9 +131,10 @@ def to_variational(
     check_flag("inplace", inplace)
     whole(check_module(model))
     values = checked(options)
-    chosen = choose(model, modules, parameters, options)
+    posterior = values["_posterior"]
+    chosen = choose(model, modules, parameters, posterior)
     if not chosen.layers and not chosen.sampled and not apart(model):
-        _refuse_nothing(model, modules, options)
+        _refuse_nothing(model, modules, posterior)
     result = model if inplace else copied(model)
     shared: dict[int, Any] = {}
     for name in chosen.layers:
@@ -156,9 +150,8 @@ def to_variational(
     return result
 
 
-def _refuse_nothing(model: torch.nn.Module, modules: Any, options: Any) -> NoReturn:
-    ours = (VariationalLayer, SampledModule)
-    if modules is None and any(isinstance(m, ours) for m in model.modules()):
+def _refuse_nothing(model: torch.nn.Module, modules: Any, posterior: Any) -> NoReturn:
+    if modules is None and any(isinstance(m, VariationalModule) for m in model.modules()):
         raise ValueError(
             f"the layers of this {kind_name(model)} are variational already: change their options, "
             "or make it plain first by to_deterministic"
@@ -166,7 +159,7 @@ def _refuse_nothing(model: torch.nn.Module, modules: Any, options: Any) -> NoRet
     for name, each in model.named_modules():
         check_parameters(name, each)
         if modules is None and has_sampled_form(each):
-            raise not_additive(name, each, options)
+            raise not_additive(name, each, posterior)
     raise ValueError(
         f"a {kind_name(model)} was given that has no layer to convert: with modules=, choose types "
         "of modules that have weight matrices"
@@ -223,18 +216,16 @@ def to_deterministic(
     if threshold is not None:
         threshold = check_threshold(threshold)
     whole(check_module(model))
-    found = [name for name, m in model.named_modules() if isinstance(m, _OURS)]
-    if not found or any(isinstance(m, (VariationalLayer, SampledModule)) for m in model.modules()):
-        layers(model)  # recomputes masked weights; raises if there are no layers
+    found = [name for name, m in model.named_modules() if isinstance(m, StochasticModule)]
+    if not found or any(isinstance(m, VariationalModule) for m in model.modules()):
+        gaussians(model)  # recomputes masked weights; raises if there are none
     for name in found:
         module: Any = model.get_submodule(name)
         if isinstance(module, LazyModuleMixin):
             raise no_shape(shown_name(name), module)
         names = ["weight"] if hasattr(module, "weight") else []
-        if isinstance(module, VariationalLayer):
-            names += module._shapes(module.weight.shape)
-        if isinstance(module, SampledModule):
-            names = [*module._lk_gaussian, *(each + SUFFIX for each in module._lk_gaussian)]
+        if isinstance(module, VariationalModule):
+            names = [x for each in module._lk_weights() for x in (each.name, *each.parameters)]
         check_parameters(name, module, [each for each in names if not masked(module, each)])
         check_known(name, module)
     result = model if inplace else copy.deepcopy(model, copies(model))
@@ -264,49 +255,39 @@ def without_samples(model: torch.nn.Module, threshold: float | None) -> torch.nn
 
 
 def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, int], Any]) -> None:
-    if isinstance(module, SampledModule):
-        for _, weight in gaussians("", module):
-            if threshold is not None:
-                with torch.no_grad():
-                    noisy = is_noisy(weight.log_alpha_of_weights(), threshold)
-                    weight.weight.masked_fill_(noisy, 0.0)
-        make_plain(module)
-        return
-    if isinstance(module, VariationalLayer):
-        with torch.no_grad():
-            if module.posterior == "scaled":
-                # A new parameter, because another layer may use this one with other scales.
-                made = Parameter(module._means(), module.weight.requires_grad)
-                key = id(module.weight), id(module.scale)
-                # Keep both tensors: if one were freed, another could get the same `id`.
-                kept = products.setdefault(key, (made, module.weight, module.scale))
-                module.weight = kept[0]
-            if threshold is not None:
-                pruned = is_noisy(module.log_alpha_of_weights(), threshold)
-                module.weight.masked_fill_(pruned, 0.0)
-        for name in module._shapes(module.weight.shape):
-            del module._parameters[name]
-        module._modules.pop("penalty", None)
-    own = DEFAULTS if isinstance(module, VariationalLayer) else ("p", "generator")
-    module.__class__ = PLAIN[type(module)]
-    for name in (*own, "_lk_sampling", "_lk_kept", "_lk_masks"):
-        module.__dict__.pop(name, None)
+    if isinstance(module, VariationalModule):
+        for weight in module._lk_weights():
+            _make_mean(weight, threshold, products)
+    module._lk_become_plain()
+
+
+@torch.no_grad()
+def _make_mean(weight: Weight, threshold: float | None, products: dict[Any, Any]) -> None:
+    """Make the parameter of a weight its mean, without the noisy weights."""
+    module, name = weight.module, weight.name
+    scale = module._parameters.get(weight.parameter("scale"))
+    noisy = None if threshold is None else is_noisy(weight.log_alpha(), threshold)
+    if scale is not None:
+        # A new parameter, because another layer may use this one with other scales.
+        given = module._parameters[name]
+        made = Parameter(weight.means(), given.requires_grad)
+        # Keep both tensors: if one were freed, another could get the same `id`.
+        kept = products.setdefault((id(given), id(scale)), (made, given, scale))
+        module._parameters[name] = kept[0]
+    if noisy is not None:
+        module._parameters[name].masked_fill_(noisy, 0.0)
 
 
 def check_known(name: str, module: torch.nn.Module) -> None:
     """Raise if a layer belongs to a user-defined subclass, whose plain form is not known."""
     kind = type(module)
-    if isinstance(module, SampledModule):
-        return
-    if isinstance(module, _OURS) and kind not in PLAIN:
+    if isinstance(module, StochasticModule) and "_lk_plain" not in vars(kind):
         raise TypeError(
             f"{shown_name(name)} is of type {kind.__name__}, which has no known plain form: "
             "replace it by a layer of torch.nn first"
         )
 
 
-def plain_kind(module: torch.nn.Module) -> type[torch.nn.Module]:
+def plain_kind(module: torch.nn.Module) -> Any:
     """Return the class of `torch.nn` that computes what a layer computes without noise."""
-    if isinstance(module, SampledModule):
-        return module._lk_plain
-    return PLAIN.get(type(module), type(module))
+    return module._lk_plain if isinstance(module, StochasticModule) else type(module)

@@ -55,6 +55,9 @@ class GaussianDropoutA(StochasticModule):
     tensor([1., 1.])
     """
 
+    _lk_plain = torch.nn.Identity
+    _lk_own = ("p", "generator")
+
     def __init__(self, p: float = 0.5, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.p: float = _rate(p)
@@ -116,6 +119,9 @@ class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
     >>> print(f"{layer(torch.ones(100_000, 3)).var():.1f}")  # 0.25 * 3 * 2^2
     3.0
     """
+
+    _lk_plain = torch.nn.Linear
+    _lk_own = ("p", "generator")
 
     def __init__(
         self,

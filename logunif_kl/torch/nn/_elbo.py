@@ -17,16 +17,15 @@ from ..._errors import real_number, type_name
 from ..._layers import check_threshold
 from ._arguments import whole_number
 from ._inputs import call, logits_of
-from ._layer import VariationalLayer
-from ._models import layers, neg_kl
+from ._models import gaussians, neg_kl
 from ._moments import Moments
 from ._noise import StochasticModule
 from ._partial import registered
 from ._posterior import single
 from ._recomputation import Mask
-from ._sampled import SampledModule
 from ._sampling import changing
 from ._vbp import VBP
+from ._weight import VariationalModule
 
 Tensor = torch.Tensor
 LogLikelihood = Callable[[Any, Any], Tensor]
@@ -142,7 +141,7 @@ class ELBO(torch.nn.Module):
         mask_from: float | None = None,
     ) -> None:
         super().__init__()
-        layers(model)
+        gaussians(model)
         if not callable(log_likelihood):
             raise TypeError(
                 f"log_likelihood must be a function of output and target, but a value of type "
@@ -278,8 +277,7 @@ def _refuse_means(value: Tensor) -> None:
 def _draws(model: torch.nn.Module) -> bool:
     """Whether a variational layer draws noise, or a `VBP` computes moments instead."""
     return any(
-        isinstance(module, VBP)
-        or (isinstance(module, (VariationalLayer, SampledModule)) and module._lk_draws)
+        isinstance(module, VBP) or (isinstance(module, VariationalModule) and module._lk_draws)
         for module in model.modules()
     )
 

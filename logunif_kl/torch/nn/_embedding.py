@@ -11,12 +11,12 @@ from torch.nn import functional as F
 
 from ..._errors import type_name
 from ..._layers import check_flag
-from . import _terms
+from ...nn.posteriors import Units
 from ._arguments import check_dtype
 from ._layer import VariationalLayer
 from ._local import clamped
 from ._noise import settled
-from ._options import VariationalOptions, list_options, without_embeddings
+from ._options import VariationalOptions, list_options, of_units
 
 Tensor = torch.Tensor
 
@@ -62,7 +62,8 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
     tensor([0., 0., 0., 0.])
     """
 
-    _units = {"output": 1, "input": 0}  # noqa: RUF012
+    _lk_plain = torch.nn.Embedding
+    _units = Units(input=0, output=1)
 
     @list_options
     def __init__(
@@ -91,13 +92,13 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
             *(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type),
             *(scale_grad_by_freq, sparse, _weight, _freeze, device, dtype),
         )
-        unsuited = without_embeddings(options)
+        self._become_variational(**options)
+        unsuited = of_units(self._posterior)
         if unsuited:
             raise ValueError(
                 f"{unsuited} was given, which has no form for an embedding: pass "
                 "posterior='multiplicative'"
             )
-        self._become_variational(**options)
 
     @classmethod
     def from_pretrained(  # type: ignore[override]
@@ -158,6 +159,10 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
             **{"_weight": embeddings, "_freeze": freeze, **options},
         )
 
+    @property
+    def _padding(self) -> int | None:  # type: ignore[override]
+        return self.padding_idx
+
     def forward(self, input: Tensor) -> Tensor:
         """Draw the rows in training mode and within `sampling`; return the means otherwise."""
         means = F.embedding(
@@ -180,7 +185,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
                 )
             )
         deviations = (0.5 * log_variance).exp()
-        if self.posterior == "multiplicative":
+        if self._posterior.relative:
             deviations = means * deviations
         if self.padding_idx is not None:
             deviations = deviations.masked_fill((input == self.padding_idx).unsqueeze(-1), 0.0)
@@ -188,38 +193,23 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
 
     def _noise_at(self, input: Tensor, means: Tensor) -> Tensor:
         rows, columns = self._lk_stored.shape
-        if self.noise == "correlated":
+        if not self._posterior.independent:
             columns = 1
-        if self._estimator == "local":
+        if self._lk_estimator == "local":
             return self._lk_normals((*input.shape, columns), means)
-        if self._estimator == "per_batch" or not input.ndim:
+        if self._lk_estimator == "per_batch" or not input.ndim:
             return self._lk_normals((rows, columns), means)[input]
         noise = self._lk_normals((input.shape[0], rows, columns), means)
         example = torch.arange(input.shape[0], device=input.device)
         return noise[example.view(-1, *[1] * (input.ndim - 1)), input]
 
-    def _sampled_weight(self) -> Tensor:
+    def _lk_sampled(self, name: str = "weight") -> Tensor:
         return self(torch.arange(len(self._lk_stored), device=self._lk_stored.device))  # type: ignore[no-any-return]
 
-    def _scales(self) -> int:
-        return len(self._lk_stored)
-
-    def _log_alpha(self) -> Tensor:
-        found = super()._log_alpha()
+    def _lk_log_alpha(self, name: str = "weight") -> Tensor:
+        found = super()._lk_log_alpha()
         if self.padding_idx is None:
             return found
         at = self.padding_idx
         constant = torch.full_like(found[at : at + 1], -math.inf)
         return torch.cat([found[:at], constant, found[at + 1 :]])
-
-    def _mask(self, whole: bool) -> Tensor | None:
-        mask = super()._mask(whole)
-        if mask is None or self.padding_idx is None or whole:
-            return mask
-        rows = torch.arange(len(mask), device=mask.device)[:, None]
-        return mask.masked_fill(rows == self.padding_idx, 0.0)
-
-    def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
-        """Return the terms of the KL, without the row at `padding_idx` unless `whole` is True."""
-        terms = super()._penalty_terms(whole)
-        return terms if whole else _terms.without_row(terms, self.padding_idx, len(self._lk_stored))

@@ -12,12 +12,10 @@ import torch
 from ._arguments import check_generator, check_module, check_shape, shown_name
 from ._convert import to_deterministic
 from ._dropout import GaussianDropoutA, GaussianDropoutLinear
-from ._hooks import refresh
-from ._layer import VariationalLayer
-from ._models import layers
+from ._models import gaussians
 from ._noise import KeptNoise, StochasticModule
-from ._sampled import SampledModule
 from ._sampling import assigned, sampling
+from ._weight import VariationalModule, weights
 
 Tensor = torch.Tensor
 
@@ -67,7 +65,7 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
     (True, True)
     """
     check_generator(generator)
-    layers(model)
+    gaussians(model)
     keys: dict[tuple[StochasticModule, str], int] = {}
     found: list[StochasticModule] = []
     for name, module in model.named_modules():
@@ -79,9 +77,9 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
             )
         if isinstance(module, StochasticModule):
             found.append(module)
-            for each in _names(module):
-                own = module._parameters.get(f"{each}_orig", module._parameters.get(each))
-                keys[module, each] = id(own)
+        if isinstance(module, VariationalModule):
+            for each in module._lk_weights():
+                keys[module, each.name] = id(each.own(each.name))
     kept = KeptNoise(keys, generator)
     with sampling(model), assigned("_lk_kept", [(module, kept) for module in found]):
         # Draw all noise here, so that it does not depend on the order of the calls.
@@ -136,20 +134,10 @@ def to_sample(model: torch.nn.Module, generator: torch.Generator | None = None) 
     return result
 
 
-def _names(module: StochasticModule) -> list[str]:
-    return [*module._lk_gaussian] if isinstance(module, SampledModule) else ["weight"]
-
-
 def _weights(model: torch.nn.Module) -> list[tuple[str, str, Tensor]]:
     """Return (module, name of the weight, sample) for all weights, within `sampled`."""
-    found: list[tuple[str, str, Tensor]] = []
-    for name, module in model.named_modules():
-        if isinstance(module, VariationalLayer):
-            refresh(module)
-            found.append((name, "weight", module._sampled_weight()))
-        elif isinstance(module, SampledModule):
-            for each in module._lk_gaussian:
-                mean = module._lk_mean(each)
-                noise = module._lk_normals(mean.shape, mean, each)
-                found.append((name, each, module._lk_sample(each, noise)))
-    return found
+    names = {module: name for name, module in model.named_modules()}
+    return [
+        (names[each.module], each.name, each.module._lk_sampled(each.name))
+        for _, each in weights(model)
+    ]

@@ -10,19 +10,19 @@ import torch
 from torch.nn import Parameter
 
 from ..._errors import shown
-from . import _moments_rules, _penalty, _terms
+from ...nn.penalty import check_of
+from . import _moments_rules, _penalty
 from ._hooks import means_assigned, own_parameter, refresh
 from ._local import exponential, sample_output
 from ._moments import Moments, check_input
 from ._options import (
     DEFAULTS,
-    FIXED,
+    OWN,
     VariationalOptions,
-    check_of,
-    check_penalty,
-    check_together,
     checked,
+    kind,
     option,
+    posterior_of,
 )
 from ._undrawn import unwrapped
 from ._weights import GaussianWeights
@@ -54,11 +54,9 @@ class VariationalLayer(GaussianWeights):
         If this class itself is instantiated.
     """
 
+    _lk_own = ("_posterior", *OWN)
     bias: Tensor | None
-    posterior: str = "additive"
     estimator: str
-    initial: float
-    penalty: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if type(self) is VariationalLayer:
@@ -80,23 +78,38 @@ class VariationalLayer(GaussianWeights):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Check a value that is assigned to an option, and refuse to change the fixed options."""
-        if name in DEFAULTS:
-            value = option(name, value, self.posterior)
-            if name in FIXED:
-                if value != getattr(self, name):
-                    raise AttributeError(
-                        f"{name} cannot be changed after the layer is made: make a new layer"
-                    )
-                return
+        if name in OWN:
+            value = option(name, value, self._posterior)
             if name == "penalty":
-                check_penalty(self.posterior, self.sharing, value)
                 self._register_penalty(value)
                 return
-            if name == "max_log_alpha":
-                check_together(self.posterior, self.sharing, self.noise, value)
-        if name == "weight" and self.posterior != "multiplicative":
+        elif name in DEFAULTS:
+            own = ("posterior", "sharing", "noise", "max_log_alpha", "initial")
+            given = {**{each: getattr(self, each) for each in own}, name: value}
+            if name in own[:3] and value != getattr(self, name):
+                raise AttributeError(
+                    f"{name} cannot be changed after the layer is made: make a new layer"
+                )
+            name, value = "_posterior", posterior_of(**given)
+        if name == "weight" and not self._posterior.relative:
             _refuse_fusion(self, sys._getframe(1))
         super().__setattr__(name, unwrapped(value))
+
+    posterior = property(lambda self: kind(self._posterior))
+    sharing = property(lambda self: self._posterior.sharing)
+    noise = property(lambda self: "independent" if self._posterior.independent else "correlated")
+    max_log_alpha = property(lambda self: self._posterior.max_log_alpha)
+    initial = property(lambda self: self._posterior.initial)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a layer, which may have been pickled when its posterior was five options."""
+        own = ("posterior", "sharing", "noise", "max_log_alpha", "initial")
+        given = {name: state.pop(name) for name in own if name in state}
+        super().__setstate__({**state, "_posterior": posterior_of(**given)} if given else state)
+
+    def _lk_become_plain(self) -> None:
+        self._modules.pop("penalty", None)
+        super()._lk_become_plain()
 
     def _register_penalty(self, penalty: Any) -> None:
         """Store the penalty, as a submodule if it is a module, whose parameters are trained."""
@@ -112,7 +125,7 @@ class VariationalLayer(GaussianWeights):
 
     def _lk_initial_values(self) -> dict[str, float]:
         names = self._shapes(self._lk_stored.shape)
-        return {name: 1.0 if name == "scale" else self.initial for name in names}
+        return {name: 1.0 if name == "scale" else self._posterior.initial for name in names}
 
     def reset_parameters(self) -> None:
         """Set the means and the bias as torch does, and log sigma^2 or log alpha to `initial`."""
@@ -130,30 +143,30 @@ class VariationalLayer(GaussianWeights):
         check_input(input)
         self._check_shape(input)
         if not self._lk_draws:
-            if self.posterior != "scaled" and self._lk_mask() is None:
+            if "scale" not in self._posterior.parameters and self._lk_mask() is None:
                 return super().forward(input)  # type: ignore[misc]
             return self._product(self._padded(input), self._means(), self.bias)
-        if self.noise == "correlated" or self.posterior == "scaled":
+        if self._posterior.scaled:
             self._lk_mask()  # raises before the scales are drawn
             input = self._scaled(input)
         padded = self._padded(input)
-        if self.noise == "correlated":
+        if not self._posterior.independent:
             return self._product(padded, self._masked(), self.bias)
-        if self._estimator == "local":
+        if self._lk_estimator == "local":
             return sample_output(
                 self, padded, self._masked(), self.bias, *self._variances(), self._draw
             )
-        if self._estimator == "per_batch" or not self._batched(input) or not input.shape[0]:
+        if self._lk_estimator == "per_batch" or not self._batched(input) or not input.shape[0]:
             return self._product(padded, self._weights(self._lk_stored.shape), self.bias)
         return self._product_each(padded, self._weights((input.shape[0], *self._lk_stored.shape)))
 
     def _moments(self, x: Moments) -> Moments:
-        if self.noise == "correlated":
+        if not self._posterior.independent:
             raise ValueError(
                 "moments need independent weights, but the layer has noise='correlated': make it "
                 "with noise='independent'"
             )
-        if self.posterior == "scaled":
+        if self._posterior.scaled:
             raise ValueError(
                 "moments need independent weights, but the layer has posterior='scaled': make it "
                 "with posterior='additive'"
@@ -166,7 +179,7 @@ class VariationalLayer(GaussianWeights):
         return _moments_rules.product(self._product, x, self._masked(), self.bias, variances)
 
     @property
-    def _estimator(self) -> str:
+    def _lk_estimator(self) -> str:
         """How the noise is drawn: `estimator`, except within `sampled`."""
         return self.estimator if self._lk_kept is None else "per_batch"
 
@@ -180,19 +193,10 @@ class VariationalLayer(GaussianWeights):
     _product_each: Any  # (input, weights): the output, with separate weights for each example
     _batched: Any  # (input): whether the input has a batch dimension
     _scaled: Any  # (input): the input times random scales, for correlated noise
-    _scales: Any  # (): the number of random scales, one for each input unit
 
     def _padded(self, input: Tensor) -> Tensor:
         """Return the input with the padding that `_product` does not add itself."""
         return input
-
-    def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
-        """Return the terms whose sum is the KL, for all rows of an embedding if `whole` is True."""
-        return _terms.of_layer(self, self._mask(whole))
-
-    def _mask(self, whole: bool) -> Tensor | None:
-        """Return the mask of `torch.nn.utils.prune` (1 for a kept weight), or None."""
-        return self._buffers.get("weight_mask")
 
     def neg_kl(self, of: str | None = None) -> Tensor:
         """Compute -KL(q || p), summed over the weights or the scales: *maximise* it (ELBO sign).
@@ -226,9 +230,9 @@ class VariationalLayer(GaussianWeights):
         >>> layer.neg_kl().detach()
         tensor(-12.6479)
         """
-        check_of(of, self.noise)
+        check_of(of, self._posterior)
         refresh(self)
-        return _penalty.total([(self.penalty, self._penalty_terms())])
+        return _penalty.total([(each.penalty, each.terms()) for each in self._lk_weights()])
 
     def kl(self, of: str | None = None) -> Tensor:
         """Compute KL(q || p), to be *added to a loss*: ``-layer.neg_kl(of)``.
@@ -251,7 +255,7 @@ class VariationalLayer(GaussianWeights):
             no noise, so log alpha is -inf there.
         """
         refresh(self)
-        return self._log_alpha()
+        return self._lk_log_alpha()
 
     def extra_repr(self) -> str:
         """Show the arguments of torch's layer, the posterior, and options that are not defaults."""

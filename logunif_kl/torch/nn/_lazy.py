@@ -10,6 +10,7 @@ from torch.nn import UninitializedParameter
 from torch.nn.parameter import is_lazy
 
 from ..._layers import check_flag
+from ...nn.posteriors import Given
 from ._arguments import check_dtype, no_shape
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._layer import VariationalLayer
@@ -46,24 +47,16 @@ class _Lazy(VariationalLayer):
     def _weight_shape(self, input: Tensor) -> tuple[int, ...]:
         raise NotImplementedError
 
-    def log_alpha_of_weights(self) -> Tensor:
-        """Compute log alpha of every weight. Raise if the layer has no shape yet."""
-        self._check_made()
-        return super().log_alpha_of_weights()
-
-    def _penalty_terms(self, whole: bool = False) -> list[tuple[Any, ...]]:
-        self._check_made()
-        return super()._penalty_terms(whole)
-
-    def _check_made(self) -> None:
+    def _lk_given(self, name: str = "weight") -> Given:
         if self.has_uninitialized_params():  # type: ignore[operator]
             raise no_shape("a layer", self)
+        return super()._lk_given()
 
 
 class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
     """A `VariationalLinear` that takes `in_features` from the first input.
 
-    Parameters
+    Given
     ----------
     out_features, bias, device, dtype
         As for `torch.nn.LazyLinear`.
@@ -146,7 +139,7 @@ class LazyVariationalConv1d(_LazyConv, torch.nn.LazyConv1d, VariationalConv1d):
 class LazyVariationalConv2d(_LazyConv, torch.nn.LazyConv2d, VariationalConv2d):
     """A `VariationalConv2d` that takes `in_channels` from the first input.
 
-    Parameters
+    Given
     ----------
     out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
         As for `torch.nn.LazyConv2d`, which also explains `device` and `dtype`.

@@ -175,6 +175,8 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     tensor([0., 0.])
     """
 
+    _lk_plain = torch.nn.Linear
+
     @list_options
     def __init__(
         self,
@@ -222,9 +224,9 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
 
     def _scaled(self, input: Tensor) -> Tensor:
         shape: Any = input.shape
-        if self._estimator == "per_batch":
+        if self._lk_estimator == "per_batch":
             shape = shape[-1:]
-        elif self._estimator == "per_example" and input.ndim > 1:
+        elif self._lk_estimator == "per_example" and input.ndim > 1:
             shape = (shape[0], *[1] * (input.ndim - 2), shape[-1])
         mean, deviation = self._scale_moments(input.dtype)
         return input * (mean + deviation * self._lk_normals(shape, input))
@@ -232,7 +234,3 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     def _drawn_scales(self) -> Tensor:
         mean, deviation = self._scale_moments(self._lk_stored.dtype)
         return mean + deviation * self._lk_normals(self._lk_stored.shape[-1:], self._lk_stored)
-
-    def _scales(self) -> int:
-        # Do not use in_features, which is 0 in a lazy layer whose parameters were loaded.
-        return self._lk_stored.shape[-1]

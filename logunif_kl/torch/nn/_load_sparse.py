@@ -15,7 +15,6 @@ from ._arguments import check_parameters, shown_name
 from ._convert import check_known, plain_kind, without_samples
 from ._dead_units import links
 from ._hooks import copies, copy_hooks
-from ._sampled_weights import PlainWeight
 from ._sparse import BACKENDS
 from ._sparsity import weighted
 from ._to_sparse import dense_layer, sparse_layer
@@ -134,8 +133,9 @@ class _Saved(NamedTuple):
 
 def _saved(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> dict[Any, _Saved]:
     found: dict[Any, _Saved] = {}
-    for name, module in weighted(model):
-        if isinstance(module, PlainWeight):
+    for name, each in weighted(model):
+        module = each.module
+        if not each.alone:
             continue  # `to_sparse` leaves this module dense.
         if getattr(module, "max_norm", None) is not None:
             continue  # `to_sparse` leaves this table as it is.

@@ -3,23 +3,19 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections.abc import Iterator
+from operator import is_not
 from typing import Any
 
 import torch
 
 from ..._errors import real_number, type_name
+from ...nn.penalty import check_of
+from ...nn.posteriors import Term
 from . import _penalty
 from ._arguments import check_gathered, check_module
-from ._hooks import refresh
-from ._layer import VariationalLayer
-from ._options import check_of
-from ._sampled import SampledModule, gaussians
-from ._sampled_weights import SampledWeight
+from ._weight import Weight, weights
 
 Tensor = torch.Tensor
-
-_SCALES = ("scale", "scale_log_sigma2")
 
 
 def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
@@ -78,7 +74,7 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     >>> print(f"{nn.neg_kl(model):.4f}")  # 4 weights with alpha = 1
     -1.7067
     """
-    return _penalty.total([(layer.penalty, terms) for layer, terms in _terms(model, of)])
+    return _penalty.total(_terms(model, of))
 
 
 def kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
@@ -145,12 +141,9 @@ def named_kl(model: torch.nn.Module, of: str | None = None) -> dict[str, Tensor]
     >>> {name: round(value.item(), 4) for name, value in nn.named_kl(model).items()}
     {'0': 1.7067}
     """
+    names = [name for name, *_ in gaussians(model)]
     found = _terms(model, of)
-    names = [name for name, *_ in layers(model)]
-    return {
-        name: -_penalty.total([(layer.penalty, terms)])
-        for name, (layer, terms) in zip(names, found, strict=True)
-    }
+    return {name: -_penalty.total([each]) for name, each in zip(names, found, strict=True)}
 
 
 def parameter_groups(
@@ -196,11 +189,10 @@ def parameter_groups(
             "squared weights, such as 0.01"
         )
     variances = {
-        id(parameter)
-        for module in check_module(model).modules()
-        if isinstance(module, (VariationalLayer, SampledModule))
-        for name, parameter in module.named_parameters(recurse=False)
-        if name.removesuffix("_orig").endswith(("log_sigma2", "log_alpha"))
+        id(weight.own(name))
+        for _, weight in weights(check_module(model))
+        for own, name in zip(weight.posterior.parameters, weight.parameters, strict=True)
+        if own != "scale"
     }
     groups: list[dict[str, Any]] = [
         {"params": [], "weight_decay": decay, **options},
@@ -212,30 +204,28 @@ def parameter_groups(
     return groups
 
 
-def layers(model: Any) -> list[tuple[str, Any, bool]]:
-    """List (name, layer, whole) for each variational layer or sampled weight of a model, once.
+def gaussians(model: Any) -> list[tuple[str, Weight, bool]]:
+    """List (name, weight, whole) for each Gaussian weight of a model, once.
 
-    A layer is left out if an earlier layer has the same weight and second parameter. `whole` is
-    True if another layer with this weight draws noise for the row at `padding_idx`.
+    A weight is left out if an earlier one has the same mean and second parameter. `whole` is True
+    if another weight with this mean has noise in the row at `padding_idx`.
     """
-    found: list[tuple[str, Any, bool]] = []
+    found: list[tuple[str, Weight, bool]] = []
     # Keep the tensors: if one were freed, another tensor could get the same `id`.
     seen: dict[Any, tuple[Tensor, Tensor, int]] = {}
-    for name, layer in posteriors(check_module(model)):
-        weight, log_variance = layer._lk_stored, layer._log_variance
-        check_gathered(name, weight)
-        at = _place(weight, log_variance, seen)
-        if at is None:
-            seen[_key(weight, log_variance, seen)] = weight, log_variance, len(found)
-            found.append((name, layer, False))
+    for name, weight in weights(check_module(model)):
+        mean, log_variance = weight.stored, weight.log_variance
+        check_gathered(name, mean)
+        key = _key(mean, log_variance, seen)
+        if key not in seen:
+            seen[key] = mean, log_variance, len(found)
+            found.append((name, weight, False))
             continue
+        at = seen[key][2]
         first, other, _ = found[at]
-        if "correlated" in (layer.noise, other.noise) or "scaled" in (
-            layer.posterior,
-            other.posterior,
-        ):
-            _check_same_scales(first, other, name, layer)
-        if _padding(layer) != _padding(other):
+        if weight.posterior.scaled or other.posterior.scaled:
+            _check_same_scales(first, other, name, weight)
+        if weight.padding != other.padding:
             found[at] = first, other, True
     if not found:
         raise ValueError(
@@ -245,49 +235,33 @@ def layers(model: Any) -> list[tuple[str, Any, bool]]:
     return found
 
 
-def posteriors(model: torch.nn.Module) -> Iterator[tuple[str, VariationalLayer | SampledWeight]]:
-    """Yield the variational layers and sampled weights of a model, shared ones several times."""
-    for name, module in model.named_modules():
-        if isinstance(module, VariationalLayer):
-            refresh(module)
-            yield name, module
-        elif isinstance(module, SampledModule):
-            yield from gaussians(name, module)
-
-
-def _check_same_scales(first: str, layer: Any, second: str, other: Any) -> None:
-    if layer.posterior == "scaled" or other.posterior == "scaled":
-        if any(getattr(layer, name, None) is not getattr(other, name, None) for name in _SCALES):
+def _check_same_scales(first: str, weight: Weight, second: str, other: Weight) -> None:
+    scales = [[each.own(name) for name in each.parameters[1:]] for each in (weight, other)]
+    if any(scales):
+        if len(scales[0]) != len(scales[1]) or any(map(is_not, *scales)):
             raise ValueError(
                 f"layers {first!r} and {second!r} share weight and log_sigma2, but not scale and "
                 "scale_log_sigma2: share these too, or do not share log_sigma2"
             )
-    elif layer.noise != other.noise or layer._scales() != other._scales():
+    elif (
+        weight.posterior.scaled != other.posterior.scaled
+        or weight.module._scales() != other.module._scales()
+    ):
         raise ValueError(
             f"layers {first!r} and {second!r} share their parameters, but not the scales of "
             "correlated noise: use noise='independent'"
         )
 
 
-def _padding(layer: VariationalLayer | SampledWeight) -> int | None:
-    return getattr(layer, "padding_idx", None)
-
-
-def _key(weight: Tensor, log_variance: Tensor, seen: dict[Any, Any]) -> Any:
+def _key(mean: Tensor, log_variance: Tensor, seen: dict[Any, tuple[Tensor, Tensor, int]]) -> Any:
+    """Return the key of a mean and its second parameter, which is in `seen` if these are there."""
+    if not torch.compiler.is_compiling():
+        return id(mean), id(log_variance)
     # torch.compile guards on tensors, not on `id()`.
-    return len(seen) if torch.compiler.is_compiling() else (id(weight), id(log_variance))
-
-
-def _place(
-    weight: Tensor, log_variance: Tensor, seen: dict[Any, tuple[Tensor, Tensor, int]]
-) -> int | None:
-    if torch.compiler.is_compiling():
-        for a, b, at in seen.values():
-            if weight is a and log_variance is b:
-                return at
-        return None
-    before = seen.get(_key(weight, log_variance, seen))
-    return None if before is None else before[2]
+    for key, (a, b, _) in seen.items():
+        if mean is a and log_variance is b:
+            return key
+    return len(seen)
 
 
 def kind_name(model: torch.nn.Module) -> str:
@@ -296,9 +270,10 @@ def kind_name(model: torch.nn.Module) -> str:
     return f"torch.nn.{name}" if getattr(torch.nn, name, None) is type(model) else type_name(model)
 
 
-def _terms(model: Any, of: str | None) -> list[tuple[Any, list[Any]]]:
+def _terms(model: Any, of: str | None) -> list[tuple[Any, list[Term]]]:
+    """Return the penalty and the terms of each Gaussian weight of a model."""
     found = []
-    for _, layer, whole in layers(model):
-        check_of(of, layer.noise)
-        found.append((layer, layer._penalty_terms(whole)))
+    for _, weight, whole in gaussians(model):
+        check_of(of, weight.posterior)
+        found.append((weight.penalty, weight.terms(whole)))
     return found

@@ -38,7 +38,17 @@ class StochasticModule(torch.nn.Module):
     """The noise of the weights within `sampled`."""
     _lk_masks: tuple[Mask, ...] = ()
     """The masks of the runs of `ELBO(mask_from=)`, in all threads."""
+    _lk_plain: type[torch.nn.Module]
+    """The class of torch that computes the same without noise. Subclasses of users have none."""
+    _lk_own: tuple[str, ...] = ("generator",)
+    """The attributes that a plain module does not have."""
     generator: torch.Generator | None
+
+    def _lk_become_plain(self) -> None:
+        """Make the module one of its plain class."""
+        for name in (*self._lk_own, "_lk_sampling", "_lk_kept", "_lk_masks"):
+            self.__dict__.pop(name, None)
+        self.__class__ = self._lk_plain  # type: ignore[assignment]
 
     @property
     def _lk_generator(self) -> torch.Generator | None:

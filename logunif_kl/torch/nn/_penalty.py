@@ -15,55 +15,20 @@ import numpy as np
 import torch
 from torch.autograd import Function
 
-from ..._errors import shown
-from ..._layers import is_prior, refused, returned
+from ..._layers import returned
+from ...nn.penalty import is_exact
+from ...nn.posteriors import Term, of_groups
 from .._api import neg_kl, neg_kl_normal
 from .._foreach import total as exact_total
 from .._internals import called_by_compiler
 from .._sharded import on_shards
 from ..isotropic import neg_kl_vector
+from ._posterior import alike
 from ._priors import NormalPrior
 
 Tensor = torch.Tensor
 
-EXACT = "exact"
 _STANDARD = NormalPrior(1.0)
-
-# A term is ("normal", mu, log_sigma2, count), ("alpha", log_alpha, count), with the prior N(0, 1)
-# ("standard", mu, log_sigma2, count), or for groups of k weights ("group", log_alpha, k, 1), in
-# float32 or float64.
-# The count is a number, or a tensor with a count for each element.
-Term = tuple[Any, ...]
-
-
-def check(penalty: Any, posterior: str) -> Any:
-    """Return the penalty if layers with this posterior can use it, otherwise raise an error."""
-    if isinstance(penalty, str) and penalty == EXACT:
-        return penalty
-    from ...fitting import Fit
-    from ...methods import METHODS
-
-    if isinstance(penalty, Fit):
-        return penalty
-    if is_prior(penalty):
-        if posterior != "additive":
-            raise ValueError(
-                f"penalty={shown(penalty)} was given with posterior={posterior!r}: pass "
-                "posterior='additive'"
-            )
-        return penalty
-    names = ", ".join(map(repr, (EXACT, *(n for n, m in METHODS.items() if m.gradient))))
-    if not isinstance(penalty, str):
-        raise refused(penalty, f"one of {names}")
-    if penalty not in METHODS:
-        raise ValueError(
-            f"there is no penalty {shown(penalty)}: pass one of {names}, a Fit or a prior"
-        )
-    if METHODS[penalty].gradient is None:
-        raise ValueError(
-            f"penalty={penalty!r} was given, a method without a gradient: pass one of {names}"
-        )
-    return penalty
 
 
 def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
@@ -75,24 +40,23 @@ def total(parts: Sequence[tuple[Any, Sequence[Term]]]) -> Tensor:
     """
     groups: dict[Any, list[Any]] = {}
     sums: list[Tensor] = []
-    for chosen, terms in parts:
-        for kind, *tensors, count in terms:
-            if kind == "group":
-                sums.append(neg_kl_vector(*tensors, reduction="sum"))
+    for penalty, terms in parts:
+        exact = is_exact(penalty)
+        for term in terms:
+            tensors = tuple(alike(*term.arrays))
+            if term.grouped:
+                log_alpha, size = of_groups(torch, *tensors)
+                sums.append(neg_kl_vector(log_alpha, size, reduction="sum"))
                 continue
-            penalty = chosen
-            if kind == "standard":
-                penalty, kind = _STANDARD, "normal"
+            count, chosen = term.count, _STANDARD if term.standard else penalty
             if isinstance(count, Tensor):
-                sums.append(_counted(penalty, kind, tensors, count))
-            elif penalty == EXACT:
+                sums.append(_counted(chosen, tensors, count))
+            elif exact and chosen is penalty:
                 first = tensors[0]
                 mesh = getattr(first, "device_mesh", None)
-                groups.setdefault((first.dtype, first.device, mesh), []).append(
-                    (tuple(tensors), count)
-                )
+                groups.setdefault((first.dtype, first.device, mesh), []).append((tensors, count))
             else:
-                sums.append(count * approximate(penalty, kind, *tensors).sum())
+                sums.append(count * approximate(chosen, *tensors).sum())
     sums = [*(exact_total(group) for group in groups.values()), *sums]
     sums = [gathered(value) for value in sums]
     found = sums[0]
@@ -106,27 +70,30 @@ def gathered(value: Any) -> Tensor:
     return value.full_tensor() if hasattr(value, "full_tensor") else value
 
 
-def _counted(penalty: Any, kind: str, tensors: Sequence[Tensor], counts: Tensor) -> Tensor:
+def _counted(penalty: Any, tensors: Sequence[Tensor], counts: Tensor) -> Tensor:
     """Sum count * -KL over elements with a positive count. Elsewhere it may be 0 * inf."""
     kept = counts > 0
     # Replace the skipped elements by numbers at which all methods and derivatives are finite.
-    safe = (1.0, 0.0) if kind == "normal" else (0.0,)
+    safe = (1.0, 0.0) if len(tensors) == 2 else (0.0,)
     tensors = [torch.where(kept, x, fill) for x, fill in zip(tensors, safe, strict=True)]
-    if penalty == EXACT:
-        found = (neg_kl_normal if kind == "normal" else neg_kl)(*tensors)
+    if is_exact(penalty):
+        found = (neg_kl_normal if len(tensors) == 2 else neg_kl)(*tensors)
     else:
-        found = approximate(penalty, kind, *tensors)
+        found = approximate(penalty, *tensors)
     return torch.where(kept, counts.to(found.dtype) * found, 0.0).sum()
 
 
-def approximate(penalty: Any, kind: str, *tensors: Tensor) -> Tensor:
-    """Compute -KL of each element with a penalty that is a method, a fit or a prior."""
+def approximate(penalty: Any, *tensors: Tensor) -> Tensor:
+    """Compute -KL with a penalty that is a method, a fit or a prior.
+
+    The tensors are log alpha, or the means and the logarithms of the variances.
+    """
     if not isinstance(penalty, str):
         from ...fitting import Fit
 
         if not isinstance(penalty, Fit):
             return returned(penalty, tensors[0], penalty.neg_kl(*tensors))
-    x = tensors[0] if kind == "alpha" else _log_alpha(*tensors)
+    x = tensors[0] if len(tensors) == 1 else _log_alpha(*tensors)
     numbers = _of_method(penalty) if isinstance(penalty, str) else _of_fit(penalty)
     if numbers is None:
         if torch.compiler.is_compiling():

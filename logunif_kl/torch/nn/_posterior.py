@@ -1,12 +1,8 @@
-"""The posterior of a layer: its variances, and the shape and bound of log sigma^2 or log alpha.
-
-The functions take tensors and options, not a layer.
-"""
+"""Log sigma^2 and log alpha as tensors: their shapes, types, bound and variances."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,30 +13,6 @@ from .._internals import called_by_compiler
 from ._local import clamped, wide
 
 Tensor = torch.Tensor
-
-
-def shared_shape(sharing: str, weight: Sequence[int], units: dict[str, int]) -> tuple[int, ...]:
-    """Return the shape of log sigma^2 or log alpha for weights of the shape `weight`.
-
-    `units` gives the dimension of the weight for ``"input"`` and for ``"output"`` units. The result
-    has as many dimensions as the weight. The parameter is never a scalar, because
-    `torch.distributed.fsdp.fully_shard` refuses scalars.
-    """
-    if sharing == "weight":
-        return tuple(weight)
-    kept = units.get(sharing)
-    return tuple(length if i == kept else 1 for i, length in enumerate(weight))
-
-
-def shapes(
-    posterior: str, sharing: str, weight: Sequence[int], units: dict[str, int]
-) -> dict[str, tuple[int, ...]]:
-    """Return the parameters of a posterior, other than the means, with their shapes."""
-    if posterior == "scaled":
-        scales = shared_shape("input", weight, units)
-        return {"log_sigma2": tuple(weight), "scale": scales, "scale_log_sigma2": scales}
-    name = "log_sigma2" if posterior == "additive" else "log_alpha"
-    return {name: shared_shape(sharing, weight, units)}
 
 
 def broadcastable(name: str, given: Tensor, weight: Tensor, own: Sequence[int], to: str) -> Tensor:
@@ -73,43 +45,16 @@ def single(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
-def of_groups(weight: Tensor, log_sigma2: Tensor) -> tuple[Tensor, int]:
-    """Return log(sigma^2/|mu|^2) of each group of weights, and the number of weights in a group.
-
-    The dimensions in which `log_sigma2` has length 1 are those of a group.
-    """
-    inside = [i for i, length in enumerate(weight.shape) if log_sigma2.shape[i] != length]
-    squares = weight.square().sum(inside, keepdim=True) if inside else weight.square()
-    none = squares == 0.0
-    found = log_sigma2 - torch.where(none, 1.0, squares).log()
-    size = weight.numel() // max(log_sigma2.numel(), 1)
-    return torch.where(none, math.inf, found), size
-
-
-def alike(mean: Tensor, log_variance: Tensor) -> tuple[Tensor, Tensor]:
-    """Convert both to one dtype: float64 if one of them is in float64, otherwise float32."""
-    mean, log_variance = single(mean), single(log_variance)
-    if mean.dtype != log_variance.dtype:
-        return mean.double(), log_variance.double()
-    return mean, log_variance
+def alike(*given: Tensor) -> list[Tensor]:
+    """Convert one or two tensors to one dtype: float64 if either has it, otherwise float32."""
+    found = [single(x) for x in given]
+    return found if found[0].dtype == found[-1].dtype else [x.double() for x in found]
 
 
 def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
     """Return the variances alpha mean^2 of the multiplicative posterior."""
     deviations = wide(mean) * (0.5 * wide(clamped(log_alpha))).exp()
     return deviations * deviations
-
-
-def kept(mask: Tensor, units: dict[str, int], scales: int | None) -> Tensor:
-    """Count the weights that a mask keeps, or the scales that multiply a kept weight.
-
-    Scales are counted if their total number `scales` is given. The counts are exact in float64.
-    """
-    mask = mask.double()
-    if scales is None:
-        return mask
-    found = (mask.sum_to_size(shared_shape("input", mask.shape, units)) > 0).double()
-    return found * (scales // max(found.numel(), 1))
 
 
 class Bounded(Function):

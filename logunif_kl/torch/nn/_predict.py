@@ -16,9 +16,7 @@ from ..._layers import Prediction, check_flag, check_likelihood
 from ...methods._progress import progress_bar
 from ._arguments import check_generator, check_module, whole_number
 from ._inputs import call, count_examples, each_tensor, logits_of, repeated, tensors
-from ._layer import VariationalLayer
 from ._prediction import Tally, check_output, no_samples, prediction
-from ._sampled import SampledModule
 from ._sampling import (
     check_kinds,
     drawing,
@@ -28,6 +26,7 @@ from ._sampling import (
     without_fast_path,
 )
 from ._vbp import VBP
+from ._weight import VariationalModule
 
 Tensor = torch.Tensor
 Advance = Callable[[float], None]
@@ -236,8 +235,7 @@ class _Run:
         self._log_sigma2, self._class_dim = log_sigma2, class_dim
         self.likelihood = likelihood
         self._one_by_one = any(
-            isinstance(module, SampledModule)
-            or (isinstance(module, VariationalLayer) and module.estimator == "per_batch")
+            isinstance(module, VariationalModule) and module._lk_estimator == "per_batch"
             for module in model.modules()
         )
         self.like: Any = None
@@ -316,8 +314,9 @@ def _rows(model: torch.nn.Module, x: Any, examples: int) -> int:
         nonlocal largest
         if isinstance(output, Tensor):
             largest = max(largest, output.numel())
-        if isinstance(module, VariationalLayer) and module.estimator == "per_example":
-            largest = max(largest, probed * module.weight.numel())
+        if isinstance(module, VariationalModule) and module._lk_estimator == "per_example":
+            sizes = [weight.stored.numel() for weight in module._lk_weights()]
+            largest = max(largest, probed * sum(sizes))
 
     hooks = [module.register_forward_hook(look) for module in model.modules()]
     try:

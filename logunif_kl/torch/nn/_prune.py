@@ -9,12 +9,12 @@ import torch
 from torch.nn.utils import prune as torch_prune
 
 from ..._layers import SILENT, THRESHOLD, check_threshold, is_noisy
+from ...nn.posteriors import summed
 from ._arguments import check_parameters, check_shape, whole
 from ._hooks import masked
-from ._models import layers, posteriors
-from ._sampled import SUFFIX
-from ._sampled_weights import SampledWeight
+from ._models import gaussians
 from ._sparsity import kept_weights
+from ._weight import weights
 
 Tensor = torch.Tensor
 
@@ -87,23 +87,21 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     tensor([[0.]])
     """
     threshold = check_threshold(threshold)
-    found = layers(model)
+    found = gaussians(model)
     whole(model, "prune the model before it is sharded")
-    for name, layer, _ in found:
-        check_shape(name, layer)
+    for name, weight, _ in found:
+        check_shape(name, weight.module)
     _check_prunable(model)
-    for _, layer, _ in found:
+    for _, weight, _ in found:
         with torch.no_grad():
-            mask = kept_weights(layer, threshold)
-            if layer._grouped:  # a group is pruned whole, because its weights share their noise
-                mask = ~is_noisy(layer.log_alpha_of_weights(), threshold)
-        module, weight, log_variance = _parameters(layer)
-        torch_prune.custom_from_mask(module, weight, mask)
-        if layer.posterior != "multiplicative":
-            shape: Any = layer._log_variance.shape
+            mask = kept_weights(weight, threshold)
+            if weight.posterior.grouped:  # pruned whole, because its weights share their noise
+                mask = ~is_noisy(weight.log_alpha(), threshold)
+        torch_prune.custom_from_mask(weight.module, weight.name, mask)
+        if not weight.posterior.relative:
             # A group with one variance is silent if all its weights are pruned.
-            kept = mask if mask.shape == shape else mask.float().sum_to_size(shape) > 0
-            _silence(module, log_variance, kept)
+            kept = summed(mask, weight.log_variance.shape) > 0
+            _silence(weight.module, weight.parameters[0], kept)
     return model
 
 
@@ -144,12 +142,11 @@ def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
     tensor([[1.0000, 0.0000, 0.5000]])
     """
     threshold = check_threshold(threshold)
-    for name, layer, _ in layers(model):
-        module, own, _ = _parameters(layer)
-        own += "_orig" if masked(module, own) else ""
-        check_parameters(name, module, (own,))
-        noisy = is_noisy(layer.log_alpha_of_weights(), threshold)
-        module._parameters[own].masked_fill_(noisy, 0.0)
+    for name, weight, _ in gaussians(model):
+        own = weight.name + ("_orig" if masked(weight.module, weight.name) else "")
+        check_parameters(name, weight.module, (own,))
+        noisy = is_noisy(weight.log_alpha(), threshold)
+        weight.own(weight.name).masked_fill_(noisy, 0.0)
 
 
 class _Silence(torch_prune.BasePruningMethod):
@@ -179,21 +176,13 @@ def _silence(module: Any, name: str, mask: Tensor) -> None:
     _Silence.apply(module, name, mask)
 
 
-def _parameters(layer: Any) -> tuple[Any, str, str]:
-    """Return the module of a posterior, and the names of its means and variances there."""
-    if isinstance(layer, SampledWeight):
-        return layer.module, layer.name, layer.name + SUFFIX
-    return layer, "weight", layer._log_variance_name
-
-
 def _check_prunable(model: torch.nn.Module) -> None:
     first: dict[int, str] = {}
-    for name, layer in posteriors(model):
-        module, *own = _parameters(layer)
-        if not masked(module, own[0]):
-            check_parameters(name, module, own)
-        weight = module._parameters.get(f"{own[0]}_orig", module._parameters.get(own[0]))
-        other = first.setdefault(id(weight), name)
+    for name, weight in weights(model):
+        if not masked(weight.module, weight.name):
+            own = (weight.name, weight.parameters[0])
+            check_parameters(name, weight.module, own)
+        other = first.setdefault(id(weight.own(weight.name)), name)
         if other != name:
             raise ValueError(
                 f"modules {other!r} and {name!r} share a weight, which would get two masks: use "

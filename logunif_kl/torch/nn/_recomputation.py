@@ -8,7 +8,7 @@ but it does not know our contexts.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import get_ident
 from types import FrameType
 from typing import Any
@@ -46,14 +46,14 @@ class Mask:
         self._noisy: dict[Any, Tensor] = {}
         self.thread = 0 if is_compiling() else get_ident()
 
-    def applied(self, mean: Tensor, of: Any, key: Any) -> Tensor:
-        """Return the means of the weight `of` without the noisy ones, found once for each key."""
+    def applied(self, mean: Tensor, log_alpha: Callable[[], Tensor], key: Any) -> Tensor:
+        """Return means without the noisy ones, which are found once for each key."""
         if is_compiling():
-            noisy = is_noisy(of._log_alpha().detach(), self.threshold)
+            noisy = is_noisy(log_alpha().detach(), self.threshold)
             return mean.masked_fill(noisy, 0.0)
         if key not in self._noisy:
             with torch.no_grad():
-                self._noisy[key] = is_noisy(of._log_alpha(), self.threshold)
+                self._noisy[key] = is_noisy(log_alpha(), self.threshold)
         return mean.masked_fill(self._noisy[key], 0.0)
 
 

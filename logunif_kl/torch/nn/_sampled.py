@@ -7,28 +7,27 @@ within a call, and the means otherwise. The parameters keep their names.
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
 from torch.nn import Parameter
 
 from ..._layers import SILENT
+from ...nn.posteriors import Additive, Given
 from ._draws import Draws
 from ._hooks import masked, means_assigned, reset_method
 from ._local import clamped, finite
-from ._noise import StochasticModule
-from ._sampled_kinds import matrices
-from ._sampled_weights import PlainWeight, SampledWeight
 from ._undrawn import reader, undrawn, unwrapped
+from ._weight import VariationalModule, Weight
 
 Tensor = torch.Tensor
 
 SUFFIX = "_log_sigma2"
+_ADDITIVE = Additive()
 
 
-class SampledModule(StochasticModule):
+class SampledModule(VariationalModule):
     """The base class of modules whose weights are Gaussian, and drawn once in each call.
 
     `to_variational` makes such modules of torch's attention, recurrent and other modules, and of
@@ -53,9 +52,10 @@ class SampledModule(StochasticModule):
     _lk_gaussian: tuple[str, ...]
     """The names of the Gaussian weights."""
     _lk_held: Draws
-    _lk_plain: type[torch.nn.Module]
-    """The class of the module before its conversion."""
     _lk_options: dict[str, Any]
+    _lk_own = ("_lk_gaussian", "_lk_held", "_lk_options")
+
+    _lk_estimator = "per_batch"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
@@ -110,12 +110,12 @@ class SampledModule(StochasticModule):
         # A parameter of `functional_call` may be freed, and another one may get its `id`.
         if own not in samples or samples[own][0] is not parameter:
             noise = self._lk_normals(mean.shape, mean, name)
-            samples[own] = parameter, noise, self._lk_sample(name, noise)
+            samples[own] = parameter, noise, self._lk_with_noise(name, noise)
         _, noise, found = samples[own]
         if torch.is_grad_enabled() and not found.requires_grad and self._lk_is_trained(name):
             # The sample was drawn under `no_grad`: compute it again, with a graph.
             noise = noise.clone() if noise.is_inference() else noise
-            found = self._lk_sample(name, noise)
+            found = self._lk_with_noise(name, noise)
             samples[own] = parameter, noise, found
         return found
 
@@ -125,22 +125,24 @@ class SampledModule(StochasticModule):
         if who == "trusted":
             return mean
         if self._lk_kept is not None:
-            return self._lk_sample(name, self._lk_normals(mean.shape, mean, name))
+            return self._lk_sampled(name)
         owner = f"{name} of a {type(self).__name__}"
         return undrawn(owner, mean, who == "call" or self._lk_sampling > 0)
 
     def _lk_is_trained(self, name: str) -> bool:
-        return self._lk_mean(name).requires_grad or self._lk_log_sigma2(name).requires_grad
+        return self._lk_mean(name).requires_grad or self._lk_log_variance(name).requires_grad
 
-    def _lk_sample(self, name: str, noise: Tensor) -> Tensor:
+    def _lk_with_noise(self, name: str, noise: Tensor) -> Tensor:
         mean = self._lk_masked(name)
-        deviation = (0.5 * clamped(self._lk_log_sigma2(name))).exp().to(mean.dtype)
+        deviation = (0.5 * clamped(self._lk_log_variance(name))).exp().to(mean.dtype)
         return finite(mean + deviation * noise)
 
     def _lk_masked(self, name: str) -> Tensor:
         """Return means without those that an `ELBO` masks."""
         mask, mean = self._lk_mask(), self._lk_mean(name)
-        return mean if mask is None else mask.applied(mean, SampledWeight(self, name), (self, name))
+        if mask is None:
+            return mean
+        return mask.applied(mean, partial(self._lk_log_alpha, name), (self, name))
 
     def _lk_parameter(self, name: str) -> Any:
         """Return the parameter of a weight's means."""
@@ -153,7 +155,7 @@ class SampledModule(StochasticModule):
             return found
         return self._lk_parameter(name) * self._buffers[f"{name}_mask"]
 
-    def _lk_log_sigma2(self, name: str) -> Tensor:
+    def _lk_log_variance(self, name: str) -> Tensor:
         name += SUFFIX
         found: Any = self._parameters.get(name)
         if found is not None:
@@ -163,6 +165,29 @@ class SampledModule(StochasticModule):
 
     def _lk_initial_values(self) -> dict[str, float]:
         return {each + SUFFIX: self._lk_options["initial"] for each in self._lk_gaussian}
+
+    def _lk_weights(self) -> list[Weight]:
+        bag = isinstance(self, torch.nn.EmbeddingBag)
+        padding: Any = self.padding_idx if bag else None
+        penalty = self._lk_options["penalty"]
+        return [
+            Weight(self, name, _ADDITIVE, penalty, padding=padding) for name in self._lk_gaussian
+        ]
+
+    def _lk_given(self, name: str) -> Given:
+        mask = self._buffers.get(f"{name}_mask")
+        return Given(self._lk_mean(name), self._lk_log_variance(name), mask=mask)
+
+    def _lk_log_alpha(self, name: str) -> Tensor:
+        return _ADDITIVE.log_alpha(torch, self._lk_given(name))
+
+    def _lk_sampled(self, name: str) -> Tensor:
+        mean = self._lk_mean(name)
+        return self._lk_with_noise(name, self._lk_normals(mean.shape, mean, name))
+
+    def _lk_become_plain(self) -> None:
+        self._modules.pop("_lk_penalty", None)
+        super()._lk_become_plain()
 
     @property
     def _lk_generator(self) -> torch.Generator | None:
@@ -198,6 +223,10 @@ class _Recurrent(SampledModule):
 
     def _update_flat_weights(self) -> None:
         pass
+
+    def _lk_become_plain(self) -> None:
+        super()._lk_become_plain()
+        self._init_flat_weights()
 
     def flatten_parameters(self) -> None:
         """Do nothing: the samples have memory of their own."""
@@ -244,7 +273,7 @@ def sample_weights(
 ) -> None:
     """Make parameters of modules Gaussian, and hook the modules that contain them.
 
-    Parameters that are one tensor share their variances and samples. `shared` has the variances
+    Given that are one tensor share their variances and samples. `shared` has the variances
     that this tensor has in a layer.
     """
     before = [m for m in model.modules() if isinstance(m, SampledModule)]
@@ -262,12 +291,14 @@ def sample_weights(
             weight = module._parameters[name]
             own = shared.setdefault(id(weight), {})
             if "log_sigma2" not in own:
-                own["log_sigma2"] = Parameter(torch.full_like(weight, options["initial"]))
+                initial = options["_posterior"].initial
+                own["log_sigma2"] = Parameter(torch.full_like(weight, initial))
             module.register_parameter(name + SUFFIX, own["log_sigma2"])
         module.__dict__.pop("_flat_weights", None)
         kind: Any = type(module)
         module.__class__ = _sampled_class(kind)
-        kept = {name: options[name] for name in ("penalty", "generator", "initial")}
+        kept = {name: options[name] for name in ("penalty", "generator")}
+        kept["initial"] = options["_posterior"].initial
         module.__dict__.update(_lk_gaussian=tuple(names), _lk_held=held, _lk_options=kept)
         if isinstance(kept["penalty"], torch.nn.Module):
             module._modules["_lk_penalty"] = kept["penalty"]
@@ -281,39 +312,3 @@ def apart(model: torch.nn.Module) -> bool:
     """Whether a model has sampled modules that were converted without the model as a whole."""
     held = [module._lk_held for module in model.modules() if isinstance(module, SampledModule)]
     return bool(held) and not held[0].is_hooked(model)
-
-
-def make_plain(module: SampledModule) -> None:
-    """Give a module its own class again, without the variances."""
-    for name in module._lk_gaussian:
-        del module._parameters[name + SUFFIX]
-    module._modules.pop("_lk_penalty", None)
-    recurrent = isinstance(module, _Recurrent)
-    plain: Any = module
-    plain.__class__ = module._lk_plain
-    for name in (
-        "_lk_gaussian",
-        "_lk_held",
-        "_lk_options",
-        "_lk_sampling",
-        "_lk_kept",
-        "_lk_masks",
-    ):
-        module.__dict__.pop(name, None)
-    if recurrent:
-        plain._init_flat_weights()
-
-
-def gaussians(name: str, module: SampledModule) -> Iterator[tuple[str, SampledWeight]]:
-    """Yield the Gaussian weights of a module, with their full names."""
-    for each in module._lk_gaussian:
-        yield f"{name}.{each}" if name else each, SampledWeight(module, each)
-
-
-def weights_of(name: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
-    """Yield the Gaussian weights of a sampled module, or the matrices of a plain one."""
-    if isinstance(module, SampledModule):
-        yield from gaussians(name, module)
-        return
-    for each in matrices(module):
-        yield f"{name}.{each}" if name else each, PlainWeight(getattr(module, each))

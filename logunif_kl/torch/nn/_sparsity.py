@@ -28,13 +28,12 @@ from ._conversion import VARIATIONAL, priors
 from ._convert import to_deterministic
 from ._dropout import GaussianDropoutLinear
 from ._hooks import refresh
-from ._layer import VariationalLayer
-from ._models import kind_name, layers
+from ._models import gaussians, kind_name
 from ._penalty import gathered
-from ._sampled import SUFFIX, SampledModule, weights_of
+from ._sampled import SUFFIX
 from ._sampled_kinds import has_sampled_form, matrices
-from ._sampled_weights import SampledWeight
 from ._sparse import SparseLayer
+from ._weight import VariationalModule, Weight
 
 Tensor = torch.Tensor
 
@@ -75,7 +74,7 @@ def log_alpha(model: torch.nn.Module) -> dict[str, Tensor]:
     >>> nn.log_alpha(torch.nn.Sequential(layer))
     {'0': tensor([[0.0000, 4.6052,    inf]])}
     """
-    return {name: layer.log_alpha_of_weights() for name, layer, _ in layers(model)}
+    return {name: weight.log_alpha() for name, weight, _ in gaussians(model)}
 
 
 @torch.no_grad()
@@ -130,10 +129,11 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     threshold = check_threshold(threshold)
     found: dict[str, Sparsity] = {}
     seen = set()
-    for name, _, weight, kept in with_kept(weighted(model, sparse=True), threshold):
-        if id(weight) not in seen:
-            seen.add(id(weight))
-            found[name] = Sparsity(int(gathered(kept.sum())), weight.numel())
+    rows = with_kept(weighted(model, sparse=True), threshold)
+    for name, _, stored, kept in rows:
+        if id(stored) not in seen:
+            seen.add(id(stored))
+            found[name] = Sparsity(int(gathered(kept.sum())), stored.numel())
     others = _of_others(model)
     if others:
         found["not converted"] = Sparsity(others, others)
@@ -249,27 +249,28 @@ def density_threshold(model: torch.nn.Module, density: float) -> float:
     2
     """
     each = []
-    for _, layer, _ in layers(model):
-        x = layer.log_alpha_of_weights().masked_fill(means(layer) == 0, math.inf)
+    for _, weight, _ in gaussians(model):
+        x = weight.log_alpha().masked_fill(weight.means() == 0, math.inf)
         each.append(gathered(x).flatten().double().cpu().numpy())
     return threshold_that_keeps(density, np.concatenate(each))
 
 
-def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield (name, layer) for prunable layers and, if `sparse` is True, for sparse layers."""
+def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Weight]]:
+    """Yield (name, weight) for prunable weights and, if `sparse` is True, of sparse layers."""
     check_module(model)
     found, others = False, priors(model)
     for name, module in model.named_modules():
         if module in others:
             continue
         check_shape(name, module)
-        if is_sampled(module):
-            found = True
-            yield from weights_of(name, module)
-        elif is_weighted(module) or (sparse and isinstance(module, SparseLayer)):
+        own = _weights_of(module)
+        if sparse and isinstance(module, SparseLayer):
+            own = [Weight(module, "weight", alone=True)]
+        if own:
             found = True
             refresh(module)
-            yield name, module
+        for weight in own:
+            yield weight.path(name), weight
     if not found:
         raise ValueError(
             f"a {kind_name(model)} was given in which no layer has weights to prune: make "
@@ -277,18 +278,32 @@ def weighted(model: Any, *, sparse: bool = False) -> Iterator[tuple[str, Any]]:
         )
 
 
+def _weights_of(module: torch.nn.Module) -> list[Weight]:
+    """Return the weights of a module that have noise, or would have it after a conversion."""
+    if isinstance(module, VariationalModule):
+        return module._lk_weights()
+    if has_sampled_form(module):
+        return [Weight(module, name) for name in matrices(module)]
+    kind = type(module)
+    if parametrize.is_parametrized(module):
+        kind = kind.__bases__[0]
+    is_layer = kind in (*VARIATIONAL, GaussianDropoutLinear)
+    return [Weight(module, "weight", alone=True)] if is_layer else []
+
+
 def _of_others(model: torch.nn.Module) -> int:
     """Count the parameters of modules that cannot be pruned."""
     ours = {id(p) for module in priors(model) for p in module.parameters()}
     for module in model.modules():
-        if is_weighted(module):
+        own = _weights_of(module)
+        if any(weight.alone for weight in own):
             ours.update(map(id, module.parameters(parametrize.is_parametrized(module))))
-        elif is_sampled(module):
+        elif own:
             # Other parameters of such a module count here, but not biases, as for a layer.
-            own = module._lk_gaussian if isinstance(module, SampledModule) else matrices(module)
+            names = {weight.name for weight in own}
             for name, parameter in module._parameters.items():
                 base = name.removesuffix("_orig").removesuffix(SUFFIX)
-                if parameter is not None and (base in own or "bias" in base):
+                if parameter is not None and (base in names or "bias" in base):
                     ours.add(id(parameter))
     others = [p for p in model.parameters() if id(p) not in ours]
     if any(getattr(p, "_is_flat_param", False) for p in others):
@@ -296,48 +311,28 @@ def _of_others(model: torch.nn.Module) -> int:
     return sum(p.numel() for p in others)
 
 
-def is_weighted(module: torch.nn.Module) -> bool:
-    """Whether a module is a layer of this library, or a torch layer with a variational form."""
-    kind = type(module)
-    if parametrize.is_parametrized(module):
-        kind = kind.__bases__[0]
-    return issubclass(kind, VariationalLayer) or kind in (*VARIATIONAL, GaussianDropoutLinear)
-
-
-def is_sampled(module: torch.nn.Module) -> bool:
-    """Whether a module has weights that are sampled, or would be after a conversion."""
-    return isinstance(module, SampledModule) or has_sampled_form(module)
-
-
-def kept_weights(module: Any, threshold: float) -> Tensor:
+def kept_weights(weight: Weight, threshold: float) -> Tensor:
     """Return a mask of the weights that are not 0 and whose log alpha is not above a threshold."""
-    kept = means(module) != 0
-    if isinstance(module, (VariationalLayer, SampledWeight)):
-        kept &= ~is_noisy(module.log_alpha_of_weights(), threshold)
-    return kept
-
-
-def means(module: Any) -> Tensor:
-    """Return the weights with which a layer computes in evaluation mode."""
-    return module._means() if isinstance(module, VariationalLayer) else module.weight
+    kept = weight.means() != 0
+    return kept if weight.posterior is None else kept & ~is_noisy(weight.log_alpha(), threshold)
 
 
 def with_kept(
-    modules: Iterable[tuple[str, Any]], threshold: float
-) -> list[tuple[str, Any, Tensor, Tensor]]:
-    """List (name, layer, weight, mask of the kept weights) for each layer.
+    found: Iterable[tuple[str, Weight]], threshold: float
+) -> list[tuple[str, Weight, Tensor, Tensor]]:
+    """List (name, weight, its means, mask of what is kept) for each weight.
 
     An element of a shared weight is kept only if every layer keeps it, because `to_deterministic`
     prunes one layer after another.
     """
     # Keep the tensors in a list: if one were freed, another tensor could get the same `id`.
-    rows = [(name, module, module.weight) for name, module in modules]
-    for name, _, weight in rows:
-        check_gathered(name, weight)
+    rows = [(name, weight, weight.stored) for name, weight in found]
+    for name, _, stored in rows:
+        check_gathered(name, stored)
     # Layers with scales of their own do not prune a weight that they share.
-    keys = [(id(weight), id(getattr(module, "scale", None))) for _, module, weight in rows]
+    keys = [(id(stored), id(getattr(each.module, "scale", None))) for _, each, stored in rows]
     masks: dict[tuple[int, int], Tensor] = {}
-    for key, (_, module, _) in zip(keys, rows, strict=True):
-        kept, before = kept_weights(module, threshold), masks.get(key)
+    for key, (_, weight, _) in zip(keys, rows, strict=True):
+        kept, before = kept_weights(weight, threshold), masks.get(key)
         masks[key] = kept if before is None else before & kept
     return [(*row, masks[key]) for key, row in zip(keys, rows, strict=True)]

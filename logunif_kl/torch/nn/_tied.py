@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from ._layer import VariationalLayer
-from ._sampled import SUFFIX, SampledModule
+from ._weight import VariationalModule
 
 _ATTRIBUTES = ("_tied_weights_keys", "all_tied_weights_keys")
 
@@ -59,9 +58,8 @@ def _variance(model: torch.nn.Module, weight: Any) -> str | None:
         module = model.get_submodule(path)
     except AttributeError:
         return None
-    prefix = f"{path}." if path else ""
-    if isinstance(module, VariationalLayer) and own == "weight":
-        return prefix + module._log_variance_name
-    if isinstance(module, SampledModule) and own in module._lk_gaussian:
-        return prefix + own + SUFFIX
+    if isinstance(module, VariationalModule):
+        for each in module._lk_weights():
+            if each.name == own:
+                return f"{path}.{each.parameters[0]}" if path else each.parameters[0]
     return None

@@ -17,9 +17,8 @@ from ._convert import check_known, plain_kind, without_samples
 from ._dead_units import Weights, graphs
 from ._dead_units import drop_units as dropped
 from ._hooks import copies, copy_hooks
-from ._sampled_weights import PlainWeight
 from ._sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
-from ._sparsity import means, weighted, with_kept
+from ._sparsity import weighted, with_kept
 from ._traces import parts
 
 Tensor = torch.Tensor
@@ -217,14 +216,15 @@ def _rebuilt(
     """
     model = without_samples(model, threshold)
     weights: Weights = {}
-    for name, module, _, kept in with_kept(weighted(model), threshold):
-        if isinstance(module, PlainWeight):
+    for name, weight, _, kept in with_kept(weighted(model), threshold):
+        module = weight.module
+        if not weight.alone:
             continue
         if getattr(module, "max_norm", None) is not None:
             continue  # With max_norm, each look-up changes rows of this table.
         check_parameters(name, module)
         check_known(name, module)
-        weights[module] = means(module).masked_fill(~kept, 0.0), getattr(module, "bias", None)
+        weights[module] = weight.means().masked_fill(~kept, 0.0), getattr(module, "bias", None)
     small, left = dict(weights), []
     traced = list(parts(model, weights))
     read: set[int] = set().union(*(part.read() for part in traced))

@@ -3,33 +3,32 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch.nn.parameter import is_lazy
 
+from ...nn.posteriors import Additive, Given, Units
 from . import _posterior
 from ._local import clamped, finite
-from ._noise import StochasticModule, unsplit
-from ._options import GROUPS
+from ._noise import unsplit
 from ._undrawn import reader, undrawn
+from ._weight import VariationalModule, Weight
 
 Tensor = torch.Tensor
 
 
-class GaussianWeights(StochasticModule):
+class GaussianWeights(VariationalModule):
     """A module with the parameters of one Gaussian posterior, and what is computed from them."""
 
-    # The dimensions of the weight that belong to the input units and to the output units.
-    _units = {"output": 0, "input": 1}  # noqa: RUF012
+    _posterior = Additive()
+    _units = Units(input=1, output=0)
+    _groups = 1
+    _padding: int | None = None
+    penalty: Any
     weight: Tensor
     scale: Tensor
     scale_log_sigma2: Tensor
-    posterior: str
-    sharing: str
-    noise: str
-    max_log_alpha: float | None
     _drawn_scales: Any  # (): random scales that are the same for all examples, to multiply `weight`
 
     def __getattr__(self, name: str) -> Any:
@@ -50,43 +49,59 @@ class GaussianWeights(StochasticModule):
         if not self._lk_draws:
             return self._masked()
         if self._lk_kept is not None:
-            return self._sampled_weight()
+            return self._lk_sampled()
         owner = f"the weight of a {type(self).__name__}"
         return undrawn(owner, mean, who == "call" or self._lk_sampling > 0)
 
+    def _lk_weights(self) -> list[Weight]:
+        return [Weight(self, "weight", self._posterior, self.penalty, True, self._padding)]
+
+    def _lk_mean(self, name: str = "weight") -> Tensor:
+        return self._lk_stored
+
+    def _lk_log_variance(self, name: str = "weight") -> Tensor:
+        return self._log_variance
+
+    def _lk_given(self, name: str = "weight") -> Given:
+        grouped = self._posterior.grouped
+        return self._given(self._checked_log_variance() if grouped else self._bounded())
+
     @property
     def _log_variance_name(self) -> str:
-        return "log_alpha" if self.posterior == "multiplicative" else "log_sigma2"
+        return self._posterior.parameters[0]
 
     @property
     def _log_variance(self) -> Tensor:
         """Return the second parameter: log sigma^2 or log alpha."""
-        return getattr(self, self._log_variance_name)
+        return getattr(self, self._posterior.parameters[0])
 
     def _shapes(self, weight: Any) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters of the posterior other than `weight` and `bias`."""
-        return _posterior.shapes(self.posterior, self.sharing, weight, self._units)
-
-    @property
-    def _grouped(self) -> bool:
-        """Whether the prior is that of groups of weights, each with one variance."""
-        return self.posterior == "additive" and self.sharing in GROUPS
+        return self._posterior.shapes(weight, self._units)
 
     def _checked_log_variance(self) -> Tensor:
-        own = self._shapes(self._lk_stored.shape)[self._log_variance_name]
-        to = "scales" if self.noise == "correlated" else "groups" if self._grouped else "weight"
-        name, given = self._log_variance_name, unsplit(self._log_variance)
-        found = _posterior.broadcastable(name, given, self._lk_stored, own, to)
-        return found.expand(own) if self._grouped else found
+        posterior, stored = self._posterior, self._lk_stored
+        name = posterior.parameters[0]
+        own = posterior.shapes(stored.shape, self._units)[name]
+        to = "groups" if posterior.grouped else "weight" if posterior.independent else "scales"
+        found = _posterior.broadcastable(name, unsplit(getattr(self, name)), stored, own, to)
+        return found.expand(own) if posterior.grouped else found
 
     def _bounded(self) -> Tensor:
         """Return log sigma^2 or min(log alpha, `max_log_alpha`), with `weight.ndim` dimensions."""
-        found = self._checked_log_variance()
-        if self.posterior != "multiplicative":
-            return (
-                found if found.shape == self._lk_stored.shape else found.expand_as(self._lk_stored)
-            )
-        return _posterior.bounded(found, self.max_log_alpha)
+        found, posterior = self._checked_log_variance(), self._posterior
+        if posterior.relative:
+            return _posterior.bounded(found, posterior.max_log_alpha)
+        stored = self._lk_stored
+        return found if found.shape == stored.shape else found.expand_as(stored)
+
+    def _given(self, log_variance: Tensor) -> Given:
+        """Return the parameters of the posterior, with log sigma^2 or log alpha as it is given."""
+        scales: tuple[Any, Any] = None, None
+        if "scale" in self._posterior.parameters:
+            scales = unsplit(self.scale), unsplit(self.scale_log_sigma2)
+        mask = self._buffers.get("weight_mask")
+        return Given(self._lk_stored, log_variance, *scales, mask, self._units, self._groups)
 
     def _typed(self) -> Tensor:
         """Return the result of `_bounded` in the dtype of the weight."""
@@ -98,53 +113,56 @@ class GaussianWeights(StochasticModule):
 
     def _deviations(self) -> Tensor:
         deviations = self._root()
-        return self._masked() * deviations if self.posterior == "multiplicative" else deviations
+        return self._masked() * deviations if self._posterior.relative else deviations
 
     def _masked(self) -> Tensor:
         """Return the means with which the layer computes: without those that an `ELBO` masks."""
         mask = self._lk_mask()
-        return self._lk_stored if mask is None else mask.applied(self._lk_stored, self, self)
+        return (
+            self._lk_stored
+            if mask is None
+            else mask.applied(self._lk_stored, self._lk_log_alpha, self)
+        )
 
     def _means(self) -> Tensor:
         """Return the means of the weights: `weight`, times the means of the scales."""
         mean = self._masked()
-        return mean * unsplit(self.scale) if self.posterior == "scaled" else mean
+        if "scale" not in self._posterior.parameters:
+            return mean
+        return self._posterior.means(Given(mean, None, unsplit(self.scale)))
+
+    def _scales(self) -> int:
+        """Return the number of input units, each of which may have a scale."""
+        # Do not use in_features, which is 0 in a lazy layer whose parameters were loaded.
+        return self._lk_stored.shape[self._units.input] * self._groups
 
     def _scale_moments(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Return the means and the standard deviations of the scales, one for each input unit."""
-        if self.posterior == "scaled":
-            deviation = (0.5 * clamped(unsplit(self.scale_log_sigma2))).exp()
-            return unsplit(self.scale)[0].to(dtype), deviation[0].to(dtype)
-        deviation = self._root()[0].to(dtype)
-        return torch.ones_like(deviation), deviation
+        mean, log_variance = self._posterior.scales(self._given(self._typed()))
+        deviation = (0.5 * clamped(log_variance)).exp()[0].to(dtype)
+        return torch.ones_like(deviation) if mean is None else mean[0].to(dtype), deviation
 
     def _weights(self, shape: Any) -> Tensor:
         """Draw samples of the weights; `shape` ends with the shape of the weights."""
         mean = self._masked()
         return finite(mean + self._deviations() * self._lk_normals(shape, mean))
 
-    def _sampled_weight(self) -> Tensor:
+    def _lk_sampled(self, name: str = "weight") -> Tensor:
         """Draw the weights with which a plain layer computes, within `sampled`."""
         weight = self._masked()
-        if self.noise != "correlated":
+        if self._posterior.independent:
             weight = self._weights(weight.shape)
-        scaled = self.posterior == "scaled" or self.noise == "correlated"
-        return weight * self._drawn_scales() if scaled else weight
+        return weight * self._drawn_scales() if self._posterior.scaled else weight
 
     def _variances(self) -> tuple[Tensor, bool]:
         """Return the variances of the weights and False, or their logarithms and True."""
-        if self.posterior == "multiplicative":
+        if self._posterior.relative:
             return _posterior.multiplied(self._masked(), self._typed()), False
         return self._typed(), True
 
-    def _log_alpha(self) -> Tensor:
-        if self._grouped:
-            given = _posterior.alike(self._lk_stored, self._checked_log_variance())
-            found, size = _posterior.of_groups(*given)
-            return (found + math.log(size)).expand(self._lk_stored.shape)
-        if self.posterior == "additive":
-            return self._bounded() - 2.0 * self._lk_stored.abs().log()
-        if self.posterior == "scaled":
-            found = unsplit(self.scale_log_sigma2) - 2.0 * unsplit(self.scale).abs().log()
-            return found.expand(self._lk_stored.shape)
-        return self._bounded().expand(self._lk_stored.shape)
+    def _lk_log_alpha(self, name: str = "weight") -> Tensor:
+        given = self._lk_given()
+        if self._posterior.grouped:
+            mean, log_variance = _posterior.alike(given.mean, given.log_variance)
+            given = given._replace(mean=mean, log_variance=log_variance)
+        return self._posterior.log_alpha(torch, given)

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
+from logunif_kl.nn.posteriors import Term  # noqa: E402
 from logunif_kl.torch import kl_normal, nn  # noqa: E402
 from logunif_kl.torch.nn import _penalty  # noqa: E402
 from tests.torch.nn.cases import filled, finite  # noqa: E402
@@ -97,7 +98,7 @@ class TestAsByNumpy:
         layer = spread_over(-5.0, 1.0, penalty=penalty(name))
 
         def of(log_alpha):
-            return _penalty.total([(layer.penalty, [("alpha", log_alpha, 1)])])
+            return _penalty.total([(layer.penalty, [Term((log_alpha,))])])
 
         stacked = torch.stack([layer.log_alpha.detach(), layer.log_alpha.detach() + 0.5])
         found = torch.vmap(torch.func.grad(of))(stacked)

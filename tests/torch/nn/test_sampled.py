@@ -137,13 +137,13 @@ class TestCalls:
         plain, model, call, x = made(name, modules=_sampled_only)
         names = weights(model)
         noises = {}
-        original = nn.SampledModule._lk_sample
+        original = nn.SampledModule._lk_with_noise
 
         def sample(self, name, noise):
             noises[id(self._parameters[name])] = noise
             return original(self, name, noise)
 
-        monkeypatch.setattr(nn.SampledModule, "_lk_sample", sample)
+        monkeypatch.setattr(nn.SampledModule, "_lk_with_noise", sample)
         output = call(model, x)
         assert len(drawn) == len(names)
         output.square().sum().backward()
@@ -598,13 +598,15 @@ class TestCare:
         model = nn.to_variational(model, modules=lambda name, _: name == "second")
         assert model.first.weight_log_sigma2 is model.second.weight_log_sigma2
 
-    def test_padding_of_bags(self):
-        table = torch.randn(5, 2)
-        bag, table = (
-            kind.from_pretrained(table, padding_idx=1)
-            for kind in (torch.nn.EmbeddingBag, torch.nn.Embedding)
-        )
-        kls = [nn.kl(nn.to_variational(each)).item() for each in (bag, table)]
+    @pytest.mark.parametrize("penalty", ["exact", "molchanov"])
+    def test_padding_of_bags(self, penalty):
+        """The row has no KL, with and without a mask."""
+        weight = torch.linspace(0.2, 2.0, 10).reshape(5, 2)
+        kls = []
+        for kind in (torch.nn.EmbeddingBag, torch.nn.Embedding):
+            plain = kind.from_pretrained(weight, padding_idx=1)
+            model = nn.to_variational(plain, penalty=penalty, initial=-2.0)
+            kls.append([nn.kl(model).item(), nn.kl(nn.prune(model, 0.0)).item()])
         assert kls[0] == pytest.approx(kls[1], rel=1e-6)
 
 

@@ -225,13 +225,12 @@ class TestPrune:
         model = network(**options, penalty=penalty)
         layer = model[3]
         kept = ~(layer.log_alpha_of_weights() > 0.0)
-        terms = layer._penalty_terms()
-        kind, *tensors, _ = terms[0]
+        (term,) = layer._lk_weights()[0].terms()
         if options.get("noise") == "correlated":
             kept = kept.any(0, keepdim=True)
-        parts = [torch.broadcast_to(x, layer.weight.shape)[: len(kept)] for x in tensors]
-        chosen = [part[kept] for part in parts]
-        expected = _penalty.total([(penalty, [(kind, *chosen, 1)])])
+        parts = [torch.broadcast_to(x, layer.weight.shape)[: len(kept)] for x in term.arrays]
+        chosen = tuple(part[kept] for part in parts)
+        expected = _penalty.total([(penalty, [term._replace(arrays=chosen, count=1)])])
         (slope,) = torch.autograd.grad(expected, layer._log_variance)
         nn.prune(layer, 0.0)
         found = layer.neg_kl()

@@ -152,7 +152,7 @@ class TestGroups:
     @every_kind
     def test_the_kl_is_that_of_vectors(self, kind, sharing):
         layer = of_units(f"groups, {sharing}", kind, dtype=torch.float64)
-        at = layer._units[sharing]
+        at = getattr(layer._units, sharing)
         mu = layer.weight.movedim(at, 0).flatten(1)
         assert layer.log_sigma2.numel() == len(mu)
         log_alpha = layer.log_sigma2.flatten() - mu.square().sum(1).log()
@@ -165,7 +165,7 @@ class TestGroups:
         layer = of_units(f"groups, {sharing}", dtype=torch.float64)
         with torch.no_grad():
             layer.log_sigma2.flatten()[1] = 9.0
-        at = layer._units[sharing]
+        at = getattr(layer._units, sharing)
         dense = nn.to_deterministic(layer, 3.0)
         assert not dense.weight.select(at, 1).any()
         assert (dense.weight.select(at, 0) != 0).all()

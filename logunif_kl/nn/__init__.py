@@ -1,0 +1,1 @@
+"""What the layers of all frameworks compute alike: posteriors and penalties."""
