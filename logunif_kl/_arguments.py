@@ -64,7 +64,6 @@ class Tensors(NamedTuple):
 NUMBER, SCALAR, NUMPY, PROTOCOL = "number", "scalar", "numpy", "protocol"
 NAMESPACE, TENSOR, WRAPPER, QUANTITY = "namespace", "tensor", "wrapper", "quantity"
 _NUMBERS = (NUMBER, SCALAR)
-_FRAMEWORKS = ("torch", "jax", "tensorflow")
 _REAL = frozenset(np.dtype(char) for char in "efdbhilqBHILQ")
 _kinds: dict[type, str] = {float: NUMBER, int: NUMBER, np.ndarray: NUMPY}
 
@@ -177,20 +176,23 @@ def framework_of(given: dict[str, Any]) -> str | None:
 
 def _framework(given: dict[str, Any], kinds: list[str]) -> str:
     """Return the framework of the tensors. At least one argument must be a tensor."""
-    found = set()
+    found, arrays = set(), set()
     for value, kind in zip(given.values(), kinds, strict=True):
         if kind == TENSOR:
             found.add(_errors.framework(type(value)))
         elif kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY):
-            found.add(None)
+            arrays.add(kind)
         # Leave numbers, None and strings for the framework's module to check.
-    supported = found.intersection(_FRAMEWORKS)
+    supported = [name for name in found if name and _errors.FRAMEWORKS[name].adapter]
     if not supported:
         name, value = list(given.items())[kinds.index(TENSOR)]
         raise _errors.unsupported(name, value)
-    if len(found) > 1:
+    framework = supported[0]
+    if len(found) > 1 or not arrays <= (
+        {NUMPY} if _errors.FRAMEWORKS[framework].beside_numpy else set()
+    ):
         raise _errors.mixture(given)
-    return str(supported.pop())
+    return framework
 
 
 def _dtypes(value: Any) -> list[Any]:
