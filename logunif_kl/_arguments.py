@@ -164,6 +164,22 @@ def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
     return Operands(given, values)
 
 
+def without_loss(name: str, value: Any) -> Any:
+    """Return an argument as NumPy's ufuncs may take it.
+
+    Raise TypeError for a tensor of a framework, or for an object that holds one: NumPy would read
+    its numbers, and lose its derivative without a warning. Raise TypeError also for a quantity with
+    a unit, and for a symbolic tensor.
+    """
+    value = unwrapped(name, value)
+    kind = kind_of(type(value))
+    if kind == TENSOR:
+        raise _errors.unsupported(name, value)
+    if kind == PROTOCOL:
+        _refuse_tensors(name, value, _blocks(value))
+    return read(name, value) if kind == NUMPY and not isinstance(value, np.ndarray) else value
+
+
 def framework_of(given: dict[str, Any]) -> str | None:
     """Return the framework of the tensors among the arguments, or None if there are no tensors.
 
