@@ -96,6 +96,14 @@ def evaluate(
     return compute(operation, without_tensors(arguments), constant, reduction)
 
 
+def formula(operation: Operation, constant: float = 0.0, **arguments: Any) -> Any:
+    """Apply an operation to arrays, numbers or tensors, and add a constant."""
+    parsed = parse(arguments)
+    if isinstance(parsed, _arguments.Tensors):
+        return module_of(parsed.framework)._formula(operation, constant, **parsed.given)
+    return compute(operation, parsed, constant)
+
+
 def without_tensors(arguments: dict[str, Any]) -> Any:
     """Parse arguments, and raise TypeError if one is a tensor."""
     parsed = parse(arguments)

@@ -107,6 +107,16 @@ class Adapter:
         constant = _isotropic.constant(k, zero_at, log_c)
         return self.evaluate(_of_group(k, order), constant, reduction, log_alpha=log_alpha)
 
+    def _formula(self, operation: Operation, constant: float, **given: Any) -> Array:
+        return self.evaluate(operation, constant, **given)
+
+    def call(self, operation: Operation, *arrays: Array) -> Array:
+        """Compute an operation without its derivatives."""
+        if not operation.host:
+            return operation.arithmetic(self.xp, *arrays)
+        result = operation.ufunc(*map(np.asarray, arrays))
+        return self.cast(self.xp.array(np.asarray(result)), self.dtype(arrays[0]))
+
     def _converted(self, arithmetic: Callable[..., Any], **given: Any) -> Array:
         return self.evaluate(Operation(arithmetic, arithmetic), **given)
 
@@ -152,7 +162,7 @@ class Adapter:
 
     def _rule(self, operation: Operation) -> Callable[..., Array]:
         if operation.slopes is None:
-            return lambda *arrays: operation.arithmetic(self.xp, *arrays)
+            return partial(self.call, operation)
         return _made(self, operation)
 
     def _check_shapes(self, arrays: dict[str, Array]) -> None:

@@ -27,12 +27,20 @@ class _Namespace:
 
     @staticmethod
     def exp(x: Array) -> Array:
-        if x.dtype != mx.float32:
-            return mx.exp(x)
-        n = mx.clip(mx.round(x * (1.0 / (_LOG2_HIGH + _LOG2_LOW))), -200.0, 200.0)
-        r = mx.where(mx.isinf(x), x, (x - n * _LOG2_HIGH) - n * _LOG2_LOW)
-        half = mx.round(0.5 * n)  # 2^n may not be a float32 where exp(x) is one
-        return mx.exp(r) * _power(half) * _power(n - half)
+        return _exp(x)
+
+
+@mx.custom_function
+def _exp(x: Array) -> Array:
+    x = mx.stop_gradient(x)
+    n = mx.clip(mx.round(x * (1.0 / (_LOG2_HIGH + _LOG2_LOW))), -200.0, 200.0)
+    r = mx.where(mx.isinf(x), x, (x - n * _LOG2_HIGH) - n * _LOG2_LOW)
+    half = mx.round(0.5 * n)  # 2^n may not be a float32 where exp(x) is one
+    return mx.exp(r) * _power(half) * _power(n - half)
+
+
+_exp.vjp(lambda x, cotangent, output: cotangent * _exp(x))
+_exp.jvp(lambda x, tangent: tangent * _exp(x))
 
 
 def _power(n: Array) -> Array:
@@ -50,7 +58,7 @@ class _Mlx(Adapter):
         @mx.custom_function
         def function(*arrays: Array) -> Array:
             # `mx.jvp` would differentiate this arithmetic too, but not all of it has a rule.
-            return operation.arithmetic(self.xp, *map(mx.stop_gradient, arrays))
+            return self.call(operation, *map(mx.stop_gradient, arrays))
 
         @function.vjp
         def vjp(primals: Any, cotangent: Array, output: Array) -> Any:

@@ -32,7 +32,7 @@ class _Paddle(Adapter):
                 context.save_for_backward(arrays)
                 if paddle.in_dynamic_mode() and arrays.place.is_cpu_place():
                     return paddle.to_tensor(operation.ufunc(*arrays.numpy()))
-                return operation.arithmetic(paddle, *_each(arrays))
+                return self.call(operation, *_each(arrays))
 
             @staticmethod
             def backward(context: Any, upstream: Array) -> Array:

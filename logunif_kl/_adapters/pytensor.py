@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -22,21 +23,27 @@ class _Scalar(ScalarOp):
     def __init__(self, operation: Operation) -> None:
         ufunc: Any = operation.ufunc
         self.nin, self.nout = ufunc.nin, 1
-        self.nfunc_spec = (f"{ufunc.__module__}.{ufunc.__name__}", self.nin, 1)
+        found = getattr(import_module(ufunc.__module__), ufunc.__name__, None)
+        path = f"{ufunc.__module__}.{ufunc.__name__}"
+        self.nfunc_spec = (path, self.nin, 1) if found is ufunc else None
         self._operation = operation
         super().__init__(upgrade_to_float, name=ufunc.__name__)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is _Scalar and other.nfunc_spec == self.nfunc_spec
+        return type(other) is _Scalar and other._operation.ufunc is self._operation.ufunc
 
     def __hash__(self) -> int:
-        return hash(self.nfunc_spec)
+        return hash(self.name)
 
     def impl(self, *numbers: Any) -> Any:
         return self._operation.ufunc(*numbers)
 
     def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-        assert self._operation.slopes is not None
+        if self._operation.slopes is None:
+            raise NotImplementedError(
+                "this formula has a first derivative only: call logunif_kl.neg_kl, whose "
+                "derivatives of any order are exact"
+            )
         slopes = map(_Scalar, self._operation.slopes())
         return [cotangents[0] * slope(*inputs) for slope in slopes]
 

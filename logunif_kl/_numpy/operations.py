@@ -23,6 +23,21 @@ class Operation(NamedTuple):
     slopes: Callable[[], tuple[Operation, ...]] | None = None
     """Return the partial derivatives. If None, the derivative of the arithmetic is accurate."""
 
+    host: bool = False
+    """Whether only the ufunc computes, so that other arrays are copied to NumPy and back."""
+
+    number: int = -1
+    """The index in `NUMBERED`, by which graphs of torch.compile name the operation, or -1."""
+
+
+NUMBERED: list[Operation] = []
+
+
+def numbered(operation: Operation) -> Operation:
+    """Append the operation to `NUMBERED`."""
+    NUMBERED.append(operation._replace(number=len(NUMBERED)))
+    return NUMBERED[-1]
+
 
 def operation(name: str) -> Operation:
     """Return the ufunc of this name, with its arithmetic."""

@@ -13,6 +13,7 @@ import logunif_kl as lk
 from logunif_kl._dispatch import module_of
 from logunif_kl._numpy import operations
 from tests.adapters.ways import EVERY, Ways
+from tests.methods import formulas
 
 ORDERS = {1: [(0,), (1,), (2,)], 2: [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]}
 ULP = {"float64": 2.0, "float32": 4.0, "float16": 0.51, "bfloat16": 0.51}
@@ -49,8 +50,8 @@ def ulps(got, truth, dtype):
     digits, least = EXPONENT[dtype]
     got, truth = np.asarray(got, "float64"), np.asarray(truth, "float64")
     kept = np.isfinite(truth) & (abs(truth) >= 2.0**least) & (abs(truth) < 2.0 ** (1 - least))
-    spacing = 2.0 ** (np.frexp(truth[kept])[1] - 1 - digits)
-    return (abs(got - truth)[kept] / spacing).max(initial=0.0)
+    got, truth = got[kept], truth[kept]
+    return (abs(got - truth) / 2.0 ** (np.frexp(truth)[1] - 1 - digits)).max(initial=0.0)
 
 
 def of(nin):
@@ -168,6 +169,7 @@ def test_other_functions(ways):
     for function, orders, truth in (
         (convert, (0,), convert(x)),
         (convert, (1,), 1.0 / (x * (1.0 - x))),
+        (lk.log_alpha.to_alpha, (1,), np.exp(x)),
         (group, (0,), lk.neg_kl_vector(x, 9.0)),
         (group, (1,), lk.neg_kl_vector_grad(x, 9.0)),
         (lk.kl_complex, (1,), -lk.neg_kl_complex_grad(x)),
@@ -175,6 +177,14 @@ def test_other_functions(ways):
     ):
         got = ways.run(ways.derivative(function, orders), "eager", "float32", x)
         np.testing.assert_allclose(got, truth, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", formulas.NAMES)
+def test_formulas(ways, name):
+    value, slope, x = formulas.of(name)
+    for function, truth in ((value, value), (ways.derivative(value, (1,)), slope)):
+        got = ways.run(function, "eager", "float32", x)
+        assert ulps(got, truth(x.astype("float32")), "float32") <= 4.0
 
 
 def test_refused(ways):
