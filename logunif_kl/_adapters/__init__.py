@@ -9,7 +9,7 @@ an adapter: the six of users, and `Adapter._converted`. They add kernels of thei
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -224,6 +224,6 @@ def _slope_of_group(k: float | None, order: int) -> tuple[Operation]:
     return (_of_group(k, order + 1),)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _made(adapter: Adapter, operation: Operation) -> Callable[..., Array]:
     return adapter.rule(operation)

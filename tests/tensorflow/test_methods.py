@@ -9,11 +9,9 @@ from tests.tensorflow.cases import WAYS, backward  # noqa: E402
 
 
 @pytest.mark.parametrize("name", formulas.NAMES)
-def test_values_and_derivatives(name, capability):
+def test_values_and_derivatives(name):
     value, slope, x = formulas.of(name)
     at = tf.constant(x)
     for way in ("eager", "function", "xla")[: 3 if name in formulas.CLOSED else 2]:
         for function, truth in ((value, value), (backward(value, (1,)), slope)):
             formulas.check(WAYS[way](function)(at), truth(x), 8.0)
-        if not name.startswith("fit"):
-            capability(f"methods.{name}", way)

@@ -19,7 +19,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("name", formulas.NAMES)
-def test_values_and_derivatives(name, record_property):
+def test_values_and_derivatives(name):
     value, slope, x = formulas.of(name)
     at = torch.tensor(x, requires_grad=True)
     formulas.check(value(at).detach(), value(x), 1.0)
@@ -29,8 +29,6 @@ def test_values_and_derivatives(name, record_property):
             formulas.check(
                 derivative(value, at).detach(), slope(x), 6.0 if "cubic" in name else 4.0
             )
-            if not name.startswith("fit"):
-                record_property("capability", f"methods.{name}:torch:{way}")
 
 
 @pytest.mark.parametrize("name", formulas.CLOSED)
