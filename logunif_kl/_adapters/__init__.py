@@ -196,7 +196,7 @@ class Adapter:
 
     def _known(self) -> str:
         *others, last = (str(dtype).rpartition(".")[2] for dtype in self.working)
-        return f"{', '.join(others)} or {last}"
+        return " or ".join(filter(None, (", ".join(others), last)))
 
     def _number(self, name: str, value: Any, dtype: Any) -> Array:
         if isinstance(value, np.generic):

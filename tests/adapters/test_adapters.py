@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
+from logunif_kl import _errors
 from logunif_kl._dispatch import module_of
 from logunif_kl._numpy import operations
 from tests.adapters.ways import EVERY, Ways
@@ -231,3 +232,48 @@ def test_graphs_of_pytensor_are_pickled():
     x = pytensor.tensor.dvector("x")
     y = pickle.loads(pickle.dumps((x, pytensor.grad(lk.neg_kl(x, reduction="sum"), x))))
     assert y[1].eval({y[0]: [0.5]}) == lk.neg_kl_grad(0.5)
+
+
+def test_a_framework_that_is_not_in_the_list(monkeypatch):
+    """One entry and one file are enough."""
+    from tests.adapters import dual
+
+    monkeypatch.setitem(_errors.FRAMEWORKS, "tests", _errors.Framework("_adapters.dual"))
+    monkeypatch.setitem(sys.modules, "logunif_kl._adapters.dual", dual)
+    x = np.array([-2.0, 0.5])
+    got = lk.kl(dual.Dual(x, np.ones(2)), reduction="mean", zero_at=1.0)
+    assert got.x == lk.kl(x, reduction="mean", zero_at=1.0)
+    assert got.dx == -lk.neg_kl_grad(x).mean()
+    got = lk.neg_kl_normal(dual.Dual(x, np.ones(2)), -3.0)
+    value, d_mu, _ = lk.special.neg_kl_normal_and_grad(x, -3.0)
+    np.testing.assert_allclose([got.x, got.dx], [value, d_mu], rtol=4e-16)
+    with pytest.raises(TypeError, match=r"^log_alpha must be of float64, but tests.Dual of "):
+        lk.neg_kl(dual.Dual(x.astype("float32"), x))
+
+
+@pytest.mark.slow
+def test_a_linear_regression_in_pymc():
+    """PyMC finds the posterior that SciPy finds: means, and logarithms of variances."""
+    pymc = pytest.importorskip("pymc")
+    optimize = pytest.importorskip("scipy.optimize")
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(40, 3))
+    targets = inputs @ [1.5, -0.7, 0.0] + 0.3 * rng.normal(size=40)
+
+    def elbo(mu, log_sigma2, exp):
+        error = ((targets - inputs @ mu) ** 2).sum() + ((inputs**2) @ exp(log_sigma2)).sum()
+        return -error / (2 * 0.3**2) + lk.neg_kl_normal(mu, log_sigma2, reduction="sum")
+
+    start = np.r_[np.full(3, 0.5), np.full(3, -3.0)]
+    best = optimize.minimize(lambda at: -elbo(at[:3], at[3:], np.exp), start, tol=1e-12)
+    with pymc.Model():
+        mu, log_sigma2 = (
+            pymc.Flat(name, shape=3, initval=initial)
+            for name, initial in (("mu", start[:3]), ("log_sigma2", start[3:]))
+        )
+        pymc.Potential("elbo", elbo(mu, log_sigma2, pymc.math.exp))
+        found = pymc.find_MAP(progressbar=False)
+    assert np.log(found["mu"] ** 2)[2] < found["log_sigma2"][2]  # the third input is noise
+    got = elbo(found["mu"], found["log_sigma2"], np.exp)
+    assert got == pytest.approx(-best.fun, rel=1e-5)
+    np.testing.assert_allclose(found["mu"][:2], best.x[:2], rtol=1e-3)
