@@ -4,7 +4,7 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work"
-"$work/bin/python" -m pip install --quiet 'mlx[cpu]==0.32.4' numpy==2.4.6
+"$work/bin/python" -m pip install --quiet mlx==0.32.4 mlx-cpu==0.32.4 numpy==2.4.6
 "$work/bin/python" -I - <<'END'
 import sys
 

@@ -164,6 +164,30 @@ def test_shapes_and_numbers(ways):
     np.testing.assert_allclose(got, -lk.special.neg_kl_normal_and_grad(mu, -2.0)[1], rtol=1e-6)
 
 
+def test_ends_of_conversions(ways):
+    x = np.array([-np.inf, -85.0, 0.0, 80.0, np.inf, np.nan])
+    for function in (lk.log_alpha.to_alpha, lk.log_alpha.to_u, lk.log_alpha.to_dropout_rate):
+        got, truth = ways.run(function, "eager", "float32", x), function(x.astype("float32"))
+        np.testing.assert_allclose(got, truth, rtol=3e-7)
+
+
+def test_arithmetic_of_paddle():
+    """It computes on a GPU and in static graphs, where the ufuncs of NumPy do not."""
+    paddle = pytest.importorskip("paddle")
+    call = module_of("paddle").call
+    ends = np.array([-np.inf, np.inf, np.nan, 1e4, -1e4])
+    for order in range(3):
+        operation = operations.of_log_alpha(order)
+        for x in (POINTS[1][0][:500], ends):
+            got = call(operation, paddle.to_tensor(x)).numpy()
+            assert ulps(got, operation.ufunc(x), "float64") <= 2.0
+        np.testing.assert_array_equal(got, operation.ufunc(ends))
+    for orders in ORDERS[2][:3]:
+        points = [x[:500] for x in POINTS[2]]
+        got = call(operations.of_normal(*orders), *map(paddle.to_tensor, points)).numpy()
+        assert ulps(got, truth_of(points, orders, "float64"), "float64") <= 2.0
+
+
 def test_other_functions(ways):
     x = np.array([0.2, 0.5, 0.9])
     convert, group = lk.log_alpha.from_dropout_rate, lambda x: lk.neg_kl_vector(x, 9.0)
