@@ -93,22 +93,13 @@ class Adapter:
         return self.evaluate(of_log_alpha(2), log_alpha=log_alpha)
 
     def of_log_alpha(
-        self,
-        log_alpha: Any,
-        k: float | None,
-        order: int,
-        zero_at: Any,
-        log_c: Any,
-        reduction: str,
+        self, log_alpha: Any, k: float | None, order: int, zero_at: Any, log_c: Any, reduction: str
     ) -> Array:
         """Compute -KL of groups of k weights, or of complex weights if k is None."""
         from .. import _isotropic
 
         constant = _isotropic.constant(k, zero_at, log_c)
         return self.evaluate(_of_group(k, order), constant, reduction, log_alpha=log_alpha)
-
-    def _formula(self, operation: Operation, constant: float, **given: Any) -> Array:
-        return self.evaluate(operation, constant, **given)
 
     def call(self, operation: Operation, *arrays: Array) -> Array:
         """Compute an operation without its derivatives."""
@@ -151,6 +142,8 @@ class Adapter:
             total = self.total(result)
             result = total if reduction == "sum" else total / self.size(result)
         return self._cast(result, dtype)
+
+    _formula = evaluate
 
     def _cast(self, x: Array, dtype: Any) -> Array:
         return x if self.dtype(x) == dtype else self.cast(x, dtype)
