@@ -64,7 +64,6 @@ class Tensors(NamedTuple):
 NUMBER, SCALAR, NUMPY, PROTOCOL = "number", "scalar", "numpy", "protocol"
 NAMESPACE, TENSOR, WRAPPER, QUANTITY = "namespace", "tensor", "wrapper", "quantity"
 _NUMBERS = (NUMBER, SCALAR)
-_FRAMEWORKS = ("torch", "jax", "tensorflow")
 _REAL = frozenset(np.dtype(char) for char in "efdbhilqBHILQ")
 _kinds: dict[type, str] = {float: NUMBER, int: NUMBER, np.ndarray: NUMPY}
 
@@ -165,6 +164,22 @@ def parse(given: dict[str, Any]) -> Operands | Arrays | Tensors:
     return Operands(given, values)
 
 
+def without_loss(name: str, value: Any) -> Any:
+    """Return an argument as NumPy's ufuncs may take it.
+
+    Raise TypeError for a tensor of a framework, or for an object that holds one: NumPy would read
+    its numbers, and lose its derivative without a warning. Raise TypeError also for a quantity with
+    a unit, and for a symbolic tensor.
+    """
+    value = unwrapped(name, value)
+    kind = kind_of(type(value))
+    if kind == TENSOR:
+        raise _errors.unsupported(name, value)
+    if kind == PROTOCOL:
+        _refuse_tensors(name, value, _blocks(value))
+    return read(name, value) if kind == NUMPY and not isinstance(value, np.ndarray) else value
+
+
 def framework_of(given: dict[str, Any]) -> str | None:
     """Return the framework of the tensors among the arguments, or None if there are no tensors.
 
@@ -177,20 +192,23 @@ def framework_of(given: dict[str, Any]) -> str | None:
 
 def _framework(given: dict[str, Any], kinds: list[str]) -> str:
     """Return the framework of the tensors. At least one argument must be a tensor."""
-    found = set()
+    found, arrays = set(), set()
     for value, kind in zip(given.values(), kinds, strict=True):
         if kind == TENSOR:
             found.add(_errors.framework(type(value)))
         elif kind not in _NUMBERS and not isinstance(value, _errors.NO_ARRAY):
-            found.add(None)
+            arrays.add(kind)
         # Leave numbers, None and strings for the framework's module to check.
-    supported = found.intersection(_FRAMEWORKS)
+    supported = [name for name in found if name and _errors.FRAMEWORKS[name].adapter]
     if not supported:
         name, value = list(given.items())[kinds.index(TENSOR)]
         raise _errors.unsupported(name, value)
-    if len(found) > 1:
+    framework = supported[0]
+    if len(found) > 1 or not arrays <= (
+        {NUMPY} if _errors.FRAMEWORKS[framework].beside_numpy else set()
+    ):
         raise _errors.mixture(given)
-    return str(supported.pop())
+    return framework
 
 
 def _dtypes(value: Any) -> list[Any]:

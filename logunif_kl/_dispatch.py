@@ -5,54 +5,55 @@ The arguments decide which of three backends computes:
 - a ufunc, for objects that NumPy can read, and for objects with ``__array_ufunc__``, whose library
   then takes over (dask, xarray, pandas, polars);
 - the arithmetic of `logunif_kl._arithmetic`, for arrays of an array-API namespace;
-- `logunif_kl.torch`, `logunif_kl.jax` or `logunif_kl.tensorflow`, which support automatic
-  differentiation. Each module is imported when the first tensor of its framework is passed.
+- `logunif_kl.torch`, `logunif_kl.jax`, `logunif_kl.tensorflow` or a module of `_adapters`, which
+  support automatic differentiation. Each module is imported when the first tensor of its framework
+  is passed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from . import _arguments, _errors
 from ._arguments import parse
 from ._convention import additive_constant, shifted
-from ._numpy import ufuncs
+from ._numpy.operations import Operation as Operation
+from ._numpy.operations import operation as operation
 from ._numpy.reduction import reduced, reduced_over
 
 # The compilers of torch and TensorFlow can trace import statements, but not import_module.
 
 
-def module_of(framework: str) -> Any:
-    """Import the module of this package for a framework: ``torch``, ``jax`` or ``tensorflow``."""
-    if framework == "torch":
-        from . import torch
+def _torch() -> Any:
+    from . import torch
 
-        return torch
-    if framework == "jax":
-        from . import jax
+    return torch
 
-        return jax
+
+def _jax() -> Any:
+    from . import jax
+
+    return jax
+
+
+def _tensorflow() -> Any:
     from . import tensorflow
 
     return tensorflow
 
 
-class Operation(NamedTuple):
-    """An elementwise function as a ufunc and as arithmetic over a namespace."""
-
-    ufunc: Callable[..., Any]
-    """Called with NumPy arrays, and with objects that have ``__array_ufunc__``."""
-
-    arithmetic: Callable[..., Any]
-    """Called as ``arithmetic(xp, *arrays)`` with float32 or float64 arrays of one shape."""
+_MODULES = {"torch": _torch, "jax": _jax, "tensorflow": _tensorflow}
 
 
-def operation(name: str) -> Operation:
-    """Return the ufunc of this name, with its arithmetic."""
-    return Operation(getattr(ufuncs, name), ufuncs.FORMS[name].arithmetic)
+def module_of(framework: str) -> Any:
+    """Import the module of this package for a framework, or its `_adapters.Adapter`."""
+    if framework in _MODULES:
+        return _MODULES[framework]()
+    from importlib import import_module
+
+    return import_module(f".{_errors.FRAMEWORKS[framework].adapter}", __package__).adapter
 
 
 _OPERATIONS = {
@@ -93,6 +94,14 @@ def evaluate(
     Raise the errors of `_arguments.parse`, and TypeError if an argument is a tensor.
     """
     return compute(operation, without_tensors(arguments), constant, reduction)
+
+
+def formula(operation: Operation, constant: float = 0.0, **arguments: Any) -> Any:
+    """Apply an operation to arrays, numbers or tensors, and add a constant."""
+    parsed = parse(arguments)
+    if isinstance(parsed, _arguments.Tensors):
+        return module_of(parsed.framework)._formula(operation, constant, **parsed.given)
+    return compute(operation, parsed, constant)
 
 
 def without_tensors(arguments: dict[str, Any]) -> Any:

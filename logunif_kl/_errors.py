@@ -9,7 +9,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,28 +24,34 @@ OF_COMPLEX = (
 
 REDUCTIONS = ("none", "sum", "mean")
 
-# The top-level module of a tensor's type -> the name of the library.
-_FRAMEWORKS = {
-    "torch": "torch",
-    "jax": "jax",
-    "jaxlib": "jax",
-    "tensorflow": "tensorflow",
-    "mlx": "mlx",
-    "paddle": "paddle",
-    "tinygrad": "tinygrad",
-    "pytensor": "pytensor",
-    "casadi": "casadi",
+
+class Framework(NamedTuple):
+    """A library whose arrays may carry a derivative. `framework` recognises the arrays."""
+
+    adapter: str | None = None
+    """The module of this package that computes with the arrays, or None if there is none."""
+    to_numpy: str = "numpy.asarray({})"
+    """The code that turns an array into numbers."""
+    beside_numpy: bool = False
+    """Whether the library's functions of several arguments also take NumPy arrays."""
+
+
+# The key is the top-level module of the array's type.
+FRAMEWORKS = {
+    "torch": Framework("torch", "{}.detach().double().numpy()"),
+    "jax": Framework("jax"),
+    "tensorflow": Framework("tensorflow"),
+    "mlx": Framework("_adapters.mlx", "numpy.array({}.astype(mlx.core.float32))"),
+    "autograd": Framework("_adapters.autograd", "autograd.tracer.getval({})", beside_numpy=True),
+    "paddle": Framework("_adapters.paddle", '{}.astype("float32").numpy()'),
+    "tinygrad": Framework(None, "{}.float().numpy()"),
+    "pytensor": Framework("_adapters.pytensor", "{}.eval()", beside_numpy=True),
+    "casadi": Framework(None, "numpy.array(casadi.evalf({}))"),
 }
-# The name of a library -> the code that turns its tensor into numbers.
-_TO_NUMPY = {
-    "torch": "{}.detach().double().numpy()",
-    "mlx": "numpy.array({}.astype(mlx.core.float32))",
-    "paddle": '{}.astype("float32").numpy()',
-    "tinygrad": "{}.float().numpy()",
-    "pytensor": "{}.eval()",
-    "casadi": "numpy.array(casadi.evalf({}))",
-    "uncertainties": "{}.nominal_value",
-    "blosc2": "{}[:]",
+FRAMEWORKS["jaxlib"] = FRAMEWORKS["jax"]
+# The same code for libraries whose objects are not recognised as arrays of a framework.
+_TO_NUMPY = {"uncertainties": "{}.nominal_value", "blosc2": "{}[:]"} | {
+    name: framework.to_numpy for name, framework in FRAMEWORKS.items()
 }
 
 
@@ -70,9 +76,9 @@ def shown(value: Any) -> str:
 def framework(kind: type) -> str | None:
     """Return the name of the framework that defines a type, or None."""
     for base in kind.__mro__:
-        found = _FRAMEWORKS.get(base.__module__.partition(".")[0])
-        if found is not None:
-            return found
+        found = base.__module__.partition(".")[0]
+        if found in FRAMEWORKS:
+            return "jax" if found == "jaxlib" else found
     return "torch" if hasattr(kind, "__torch_function__") else None
 
 

@@ -10,7 +10,7 @@ mu, log sigma^2  log alpha = log sigma^2 - 2 log|mu|     the additive parametris
 ===============  ======================================  =====================================
 
 Every function is elementwise and broadcasts. A function takes what `logunif_kl.neg_kl` takes,
-including tensors of PyTorch, JAX and TensorFlow, and returns arrays of the same library and type.
+tensors of frameworks included, and returns arrays of the same library and type.
 The result for a tensor is on the same device and can be differentiated. NumPy computes float16 and
 float32 in float64; the frameworks compute the half types in float32. At the ends of its domain a
 function returns its limits; outside the domain it returns NaN. No floating-point warning is raised.

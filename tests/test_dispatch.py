@@ -352,7 +352,7 @@ def test_refused(value, given):
         lk.log_alpha.from_dropout_rate(value)
 
 
-@pytest.mark.parametrize("library", ["mlx", "paddle"])
+@pytest.mark.parametrize("library", ["casadi"])
 def test_frameworks_without_an_adapter_are_not_converted_in_silence(library):
     tensor = tensor_of(library)()
     derived = type("Parameter", (type(tensor),), {"__module__": "mine"})()

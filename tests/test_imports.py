@@ -14,10 +14,11 @@ PACKAGE = Path(lk.__file__).parent
 FOREIGN = (
     *("scipy", "mpmath", "flint", "torch", "jax", "numpyro", "tensorflow", "dask", "xarray"),
     *("pandas", "polars", "array_api_strict", "matplotlib", "rich"),
+    *("mlx", "autograd", "paddle", "pytensor"),
 )
 LAZY = (
     *("accuracy", "reference", "methods", "cli", "posteriors", "isotropic", "_isotropic"),
-    *("fitting", "_arithmetic.derivatives"),
+    *("fitting", "_arithmetic.derivatives", "_adapters"),
 )
 OWN_BUT_LAZY = [f"logunif_kl.{name}" for name in LAZY]
 
@@ -114,7 +115,7 @@ LEVELS = (
     ("_numpy", "_layers"),
     ("_convention", "_config"),
     ("_arguments", "_isotropic"),
-    ("torch", "jax", "tensorflow"),
+    ("torch", "jax", "tensorflow", "_adapters"),
     ("_dispatch",),
     ("_conversions",),
     ("_api", "special", "log_alpha"),
@@ -142,6 +143,7 @@ LIBRARIES = {
     "triton": {"torch"},
     "jax": {"jax", "jax.nn", "cli"},
     "tensorflow": {"tensorflow"},
+    **{name: {"_adapters"} for name in ("mlx", "autograd", "paddle", "pytensor")},
     "matplotlib": {"cli", "_atomic_io"},
     "rich": {"cli", "methods"},
     "numpy": {part for part in LEVEL if part != "_arithmetic"},

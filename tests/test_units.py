@@ -141,9 +141,7 @@ def of(library, **attributes):
     ("library", "remedy"),
     [
         ("tinygrad.tensor", "{}.float().numpy(), for the value without its derivative"),
-        ("pytensor.tensor", "{}.eval(), for the value without its derivative"),
         ("casadi.casadi", "numpy.array(casadi.evalf({})), for the value without its derivative"),
-        ("paddle", '{}.astype("float32").numpy(), for the value without its derivative'),
         ("uncertainties.core", "{}.nominal_value"),
     ],
 )

@@ -1,6 +1,7 @@
 """Directives that list what the project knows of itself.
 
 ``claims`` lists the papers' statements, ``capabilities`` what works under which transform,
+``frameworks`` the same for the frameworks that share one contract,
 ``commands`` the help of the command line, and ``findings`` the scripts in ``findings/``.
 """
 
@@ -89,6 +90,29 @@ class Capabilities(Listing):
         return "\n\n".join(parts)
 
 
+class Frameworks(Listing):
+    """What works in the frameworks of `logunif_kl._adapters`, a row for each."""
+
+    file = Capabilities.file
+
+    def text(self) -> str:
+        document = json.loads((ROOT / self.file).read_text(encoding="utf-8"))
+        found: dict[str, set[str]] = {}
+        for row, runs in capability.from_json(document["rows"]).items():
+            if "adapters" in runs:
+                found.setdefault(row.framework, set()).add(row.transform)
+        columns = (
+            *("value", "gradient", "second derivative", "forward", "compiled", "vmapped"),
+            *("float16", "bfloat16", "float64", "sums of many elements"),
+        )
+        versions = document["made_with"]
+        rows = [
+            [versions[name]["adapters"]["version"], *("yes" if c in works else "" for c in columns)]
+            for name, works in sorted(found.items())
+        ]
+        return table(["", *columns], rows)
+
+
 class Commands(Listing):
     """The help of each command."""
 
@@ -119,6 +143,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Enter the directives."""
     app.add_directive("claims", Claims)
     app.add_directive("capabilities", Capabilities)
+    app.add_directive("frameworks", Frameworks)
     app.add_directive("commands", Commands)
     app.add_directive("findings", Findings)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -17,6 +17,9 @@ def _modules() -> set[str]:
 
 
 hiddenimports = sorted(_modules())
-excludedimports = ["jax", "jaxlib", "numpyro", "pyro", "tensorflow", "torch", "triton"]
+excludedimports = [
+    *("autograd", "jax", "jaxlib", "mlx", "numpyro", "paddle", "pyro", "pytensor", "tensorflow"),
+    *("torch", "triton"),
+]
 # Triton compiles kernels from their source.
 module_collection_mode = {"logunif_kl.torch._triton": "pyz+py"}

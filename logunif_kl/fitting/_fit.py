@@ -142,7 +142,7 @@ class Fit(Tabular):
         Parameters
         ----------
         log_alpha : array_like or array
-            Of any shape, from NumPy, dask, xarray, an array-API namespace, PyTorch or JAX.
+            Of any shape: an array or a tensor of any library that `logunif_kl.neg_kl` takes.
         zero_at, log_c : float, optional
             The constant, as in `logunif_kl.neg_kl`. The exact value has the same constant, so the
             error of the fit does not depend on it.
@@ -150,8 +150,8 @@ class Fit(Tabular):
         Returns
         -------
         array or scalar
-            The fitted -KL, with the shape, floating type and library of `log_alpha`. For PyTorch
-            and JAX, the result can be differentiated.
+            The fitted -KL, with the shape, floating type and library of `log_alpha`. The result
+            for a tensor can be differentiated.
 
         Raises
         ------

@@ -34,8 +34,8 @@ def neg_kl_complex(
     ----------
     log_alpha : array_like or array
         The logarithm of alpha, of any shape and type that `logunif_kl.neg_kl` takes: a number, an
-        array of NumPy, dask, xarray, pandas or an array-API namespace, or a tensor of PyTorch or
-        JAX.
+        array of NumPy, dask, xarray, pandas or an array-API namespace, or a tensor of a framework
+        other than TensorFlow.
     zero_at : float, optional
         The alpha at which -KL vanishes: ``inf`` by default, so that -KL is negative elsewhere.
     log_c : float, optional
@@ -153,7 +153,8 @@ def neg_kl_complex_normal(
     ----------
     mu : array_like or array
         Complex means, or the moduli of means. Complex means may be Python or NumPy numbers, NumPy
-        arrays or tensors of PyTorch or JAX. Arrays of other libraries must be real.
+        arrays or tensors of PyTorch or JAX. Arrays of array-API namespaces must be real. Tensors of
+        other frameworks raise TypeError.
     log_sigma2 : array_like or array
         The real logarithms of the weights' variances. The two arguments are broadcast.
     zero_at, log_c, reduction

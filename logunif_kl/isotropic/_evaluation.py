@@ -20,7 +20,7 @@ from .._arguments import (
 )
 from .._arithmetic.isotropic import complex_weights
 from .._convention import ZERO_AT_INFINITY, shifted
-from .._dispatch import Operation, compute, evaluate
+from .._dispatch import Operation, compute, evaluate, module_of
 from .._isotropic import complex_normal, constant, derivative, ufunc
 from .._numpy.reduction import reduced
 
@@ -87,6 +87,8 @@ def _module(framework: str, **given: Any) -> Any:
         from ..jax import _isotropic as of_jax
 
         return of_jax
+    if framework not in ("tensorflow",) and "mu" not in given:
+        return module_of(framework)
     name, tensor = next((n, x) for n, x in given.items() if _errors.framework(type(x)) is not None)
     raise _errors.unsupported(name, tensor)
 

@@ -42,5 +42,6 @@ except ModuleNotFoundError as _error:
 
 from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
 from ._arguments import converted as _converted  # noqa: F401
+from ._arguments import formula as _formula  # noqa: F401
 
 __all__ = ["kl", "kl_normal", "neg_kl", "neg_kl_grad", "neg_kl_hess", "neg_kl_normal"]

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _errors
 from .._arguments import unwrapped
+from .._numpy.operations import Operation
 
 Array = Any
 
@@ -61,6 +62,35 @@ def finished(result: Array, constant: float, reduction: str, dtype: Any) -> Arra
 def converted(arithmetic: Callable[..., Any], **given: Any) -> Array:
     """Compute a conversion of `logunif_kl.log_alpha`, which calls the functions of `jax.numpy`."""
     return evaluate(partial(arithmetic, jnp), **given)
+
+
+def formula(operation: Operation, constant: float, **given: Any) -> Array:
+    """Compute a formula whose derivative is another formula."""
+    return evaluate(partial(_formula, operation), constant, **given)
+
+
+def _formula(operation: Operation, x: Array) -> Array:
+    differentiable = operation.slopes is not None
+    return _with_rule(operation, x) if differentiable else operation.arithmetic(jnp, x)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _with_rule(operation: Operation, x: Array) -> Array:
+    if not operation.host:
+        return operation.arithmetic(jnp, x)
+    like = jax.eval_shape(jnp.abs, x)
+    return jax.pure_callback(partial(_on_host, operation), like, x, vmap_method="expand_dims")
+
+
+def _on_host(operation: Operation, x: Array) -> np.ndarray:
+    return np.asarray(operation.ufunc(np.asarray(x)))
+
+
+@_with_rule.defjvp
+def _rule(operation: Operation, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    assert operation.slopes is not None
+    (slope,) = operation.slopes()
+    return _with_rule(operation, *primals), tangents[0] * _formula(slope, *primals)
 
 
 def _as_array(name: str, value: Any) -> Array:

@@ -7,6 +7,12 @@ to a method and to the exact value, so they do not change a method's error. `MET
 method's source, the range where it may be used, and its worst error there. ``logunif-kl validate``
 checks these errors.
 
+The methods take the arrays and the tensors that `logunif_kl.neg_kl` takes, except `monte_carlo`,
+which takes no tensors. For a tensor, the derivative of a method is its gradient. The closed forms
+and `kummer` can be compiled, vectorised and differentiated any number of times. `series`,
+`quadrature` and `dawson_grad` copy tensors to NumPy on the CPU, and can be differentiated once:
+PyTorch runs them outside of ``torch.compile`` and ``vmap``, JAX by a callback.
+
 To compute -KL, use `logunif_kl.neg_kl`, which is exact and faster. Use the methods to reproduce
 papers, to interpret published numbers, and to compare approximations.
 """

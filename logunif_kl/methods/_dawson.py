@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from .._dispatch import evaluate
+from .._dispatch import formula
 from ._method import EVERYWHERE, Declared, Method
-from ._operation import operation
+from ._operation import no_slopes, operation
 
 # s D(s) = 1/2 + 1/(4 s^2) + ..., and 1/(4 s^2) is below 2^-54 from this s on.
 _FAR = 2.0**27
@@ -50,7 +50,7 @@ def _near(u: np.ndarray) -> np.ndarray:
     return result
 
 
-_SLOPE = operation(_slope, on_host=True)
+_SLOPE = operation(_slope, on_host=True, slopes=no_slopes)
 
 
 def dawson_grad(log_alpha: Any) -> Any:
@@ -85,7 +85,7 @@ def dawson_grad(log_alpha: Any) -> Any:
     >>> print(f"{lk.methods.dawson_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
     0.36238922950354, exactly 0.36238922950354
     """
-    return evaluate(_SLOPE, log_alpha=log_alpha)
+    return formula(_SLOPE, log_alpha=log_alpha)
 
 
 def _no_value(log_alpha: Any) -> Any:

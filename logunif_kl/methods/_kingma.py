@@ -16,9 +16,9 @@ import math
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY
-from .._dispatch import evaluate
+from .._dispatch import formula
 from ._method import WIDE, Declared, Interval, Method
-from ._operation import operation, value
+from ._operation import method, value
 
 C1, C2, C3 = 1.16145124, -1.50204118, 0.58629921
 
@@ -42,7 +42,7 @@ def _slope(xp: Any, x: Any) -> Any:
     return 0.5 + alpha * (C1 + alpha * (2.0 * C2 + alpha * (3.0 * C3)))
 
 
-_VALUE, _SLOPE = operation(_value), operation(_slope)
+_VALUE, _SLOPE = method(_value, _slope)
 
 
 def kingma(log_alpha: Any, *, zero_at: float = ZERO_AT_INFINITY, log_c: float | None = None) -> Any:
@@ -98,7 +98,7 @@ def kingma_grad(log_alpha: Any) -> Any:
     >>> print(f"{lk.methods.kingma_grad(0.0):.4f}, exactly {lk.neg_kl_grad(0.0):.4f}")
     0.4163, exactly 0.3624
     """
-    return evaluate(_SLOPE, log_alpha=log_alpha)
+    return formula(_SLOPE, log_alpha=log_alpha)
 
 
 KINGMA = Method(

@@ -26,10 +26,10 @@ from fractions import Fraction
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY
-from .._dispatch import evaluate
+from .._dispatch import formula
 from . import _asymptotic
 from ._method import EVERYWHERE, Declared, Method
-from ._operation import operation, value
+from ._operation import method, value
 
 #: From this u on, use the expansion for large arguments.
 SWITCH = 40.0
@@ -77,7 +77,7 @@ def _slope(xp: Any, x: Any) -> Any:
     return _either(xp, x, _SLOPE_TERMS, _EXPANSION.slope(xp, x))
 
 
-_VALUE, _SLOPE = operation(_value), operation(_slope)
+_VALUE, _SLOPE = method(_value, _slope)
 
 
 def kummer(
@@ -173,7 +173,7 @@ def kummer_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
         from .arbitrary_precision import kummer, precision
 
         return precision.neg_kl_grad(kummer.slope, log_alpha, dps)
-    return evaluate(_SLOPE, log_alpha=log_alpha)
+    return formula(_SLOPE, log_alpha=log_alpha)
 
 
 KUMMER = Method(

@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 from .._convention import HALF_GAMMA_LOG_2, ZERO_AT_INFINITY
-from .._dispatch import evaluate
+from .._dispatch import formula
 from ._method import WIDE, Declared, Interval, Method
-from ._operation import operation, value
+from ._operation import method, value
 
 # The root of (log(2 alpha) + psi(1/2))/2 + F(1/(2 alpha)), which is E log|eps|.
 ALPHA_STAR = 2.42124952103683604
@@ -28,7 +28,7 @@ def _slope(xp: Any, x: Any) -> Any:
     return xp.where(xp.isnan(x), x, xp.full_like(x, 0.5))
 
 
-_VALUE, _SLOPE = operation(_value), operation(_slope)
+_VALUE, _SLOPE = method(_value, _slope)
 
 
 def lower_bound(
@@ -79,7 +79,7 @@ def lower_bound_grad(log_alpha: Any) -> Any:
     >>> print(lk.methods.lower_bound_grad(3.0))
     0.5
     """
-    return evaluate(_SLOPE, log_alpha=log_alpha)
+    return formula(_SLOPE, log_alpha=log_alpha)
 
 
 LOWER_BOUND = Method(

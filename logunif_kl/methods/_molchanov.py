@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY
-from .._dispatch import evaluate
+from .._dispatch import formula
 from ._method import EVERYWHERE, WIDE, Declared, Method
-from ._operation import operation, value
+from ._operation import method, value
 
 K1, K2, K3 = 0.63576, 1.87320, 1.48695
 
@@ -30,7 +30,7 @@ def _slope(xp: Any, x: Any) -> Any:
     return K1 * K3 * odds / (1.0 + odds) ** 2 + 0.5 * share
 
 
-_VALUE, _SLOPE = operation(_value), operation(_slope)
+_VALUE, _SLOPE = method(_value, _slope)
 
 
 def molchanov(
@@ -88,7 +88,7 @@ def molchanov_grad(log_alpha: Any) -> Any:
     >>> print(f"{lk.methods.molchanov_grad(0.0):.4f}, exactly {lk.neg_kl_grad(0.0):.4f}")
     0.3591, exactly 0.3624
     """
-    return evaluate(_SLOPE, log_alpha=log_alpha)
+    return formula(_SLOPE, log_alpha=log_alpha)
 
 
 MOLCHANOV = Method(

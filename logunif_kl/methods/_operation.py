@@ -8,14 +8,15 @@ overflow gives infinity without a warning, because infinity is the right result 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from .._convention import additive_constant, shifted
-from .._dispatch import Operation, evaluate
+from .._convention import additive_constant
+from .._dispatch import Operation, formula
 from .._numpy.blocked import BlockedUFunc, in_float64
+from .._numpy.operations import numbered
 
 Arithmetic = Callable[[Any, Any], Any]
 
@@ -38,7 +39,12 @@ def _ufunc(arithmetic: Arithmetic | Hashable) -> _UFunc:
     return made
 
 
-def operation(arithmetic: Arithmetic, *, on_host: bool = False) -> Operation:
+def operation(
+    arithmetic: Arithmetic,
+    *,
+    on_host: bool = False,
+    slopes: Callable[[], tuple[Operation, ...]] | None = None,
+) -> Operation:
     """Make an operation from ``arithmetic(xp, x)``, which must be picklable and hashable.
 
     With `on_host`, `arithmetic` only ever gets NumPy arrays. Use `on_host` for SciPy's functions,
@@ -48,16 +54,44 @@ def operation(arithmetic: Arithmetic, *, on_host: bool = False) -> Operation:
     """
     ufunc = _ufunc(arithmetic)
     if not on_host:
-        return Operation(ufunc, arithmetic)
+        return Operation(ufunc, arithmetic, slopes)
 
     def converted(xp: Any, x: Any) -> Any:
         result = ufunc(np.asarray(x, dtype=np.float64))
         return xp.asarray(np.asarray(result), dtype=x.dtype)
 
-    return Operation(ufunc, converted)
+    return Operation(ufunc, converted, slopes, host=True)
+
+
+@lru_cache(maxsize=128)
+def pair(
+    value: Arithmetic | Hashable, slope: Arithmetic | Hashable, *, on_host: bool = False
+) -> tuple[Operation, Operation]:
+    """Make the operations of a formula and of its derivative in log alpha.
+
+    Frameworks take the second as the derivative of the first. They differentiate the arithmetic of
+    the second, unless NumPy computes it, which ends with an error.
+    """
+    assert callable(value)
+    assert callable(slope)
+    second = operation(slope, on_host=on_host, slopes=no_slopes if on_host else None)
+    return operation(value, on_host=on_host, slopes=partial(tuple, (second,))), second
+
+
+def method(value: Arithmetic, slope: Arithmetic, *, on_host: bool = False) -> tuple[Operation, ...]:
+    """Make the operations of a method, once, when its module is imported."""
+    first, second = pair(value, slope, on_host=on_host)
+    second = numbered(second)
+    return numbered(first._replace(slopes=partial(tuple, (second,)))), second
+
+
+def no_slopes() -> tuple[Operation, ...]:
+    raise NotImplementedError(
+        "this method computes on the CPU with NumPy, and has a first derivative only: call "
+        "logunif_kl.neg_kl, whose derivatives of any order are exact"
+    )
 
 
 def value(of: Operation, log_alpha: Any, zero_at: float, log_c: float | None) -> Any:
     """Evaluate the operation, and add the same constant that `logunif_kl.neg_kl` adds."""
-    constant = additive_constant(zero_at, log_c)
-    return shifted(evaluate(of, log_alpha=log_alpha), constant)
+    return formula(of, additive_constant(zero_at, log_c), log_alpha=log_alpha)

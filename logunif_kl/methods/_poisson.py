@@ -30,7 +30,8 @@ NEGLIGIBLE = 45.0
 LARGEST = 2.0**17
 # The number of terms in a block, so that an array with a double per term takes half a MiB.
 _BUDGET = 1 << 16
-_TINY = np.finfo(np.float64).smallest_subnormal
+# A normal number, because the callbacks of XLA run with subnormal numbers flushed to zero.
+_TINY = np.finfo(np.float64).tiny
 
 Weighted = Callable[[np.ndarray], np.ndarray]
 

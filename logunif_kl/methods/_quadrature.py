@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
-from .._dispatch import Operation, evaluate
+from .._dispatch import Operation, formula, without_tensors
 from .._errors import shown
 from . import _quadrature_rules
 from ._arguments import choice, integer
 from ._method import EVERYWHERE, Declared, Method
-from ._operation import operation, value
+from ._operation import operation, pair, value
 
 #: The default number of nodes of each rule.
 NODES = {"tanh_sinh": 160, "gauss_legendre": 100, "gauss_hermite": 32}
@@ -53,7 +53,7 @@ def _operation(rule: Any, n: Any, gradient: bool) -> Operation:
     choice("rule", rule, NODES)
     usual = NODES[rule]
     n = usual if n is None else integer("n", n, 2, MOST, f"pass n={usual}, or leave it out")
-    return operation(_Rule(rule, n, gradient), on_host=True)
+    return pair(_Rule(rule, n), _Rule(rule, n, True), on_host=True)[gradient]
 
 
 def quadrature(
@@ -140,6 +140,8 @@ def quadrature(
 
         integer("dps", dps, 1, quadrature.MAX_DPS, "use logunif_kl.methods.series for more")
         return precision.neg_kl(quadrature.gap, log_alpha, zero_at, log_c, dps)
+    if return_error:
+        without_tensors({"log_alpha": log_alpha})
     result = value(_operation(rule, n, gradient=False), log_alpha, zero_at, log_c)
     if not return_error:
         return result
@@ -172,7 +174,7 @@ def quadrature_grad(log_alpha: Any, *, rule: str = "tanh_sinh", n: int | None = 
     >>> print(f"{lk.methods.quadrature_grad(0.0):.14f}, exactly {lk.neg_kl_grad(0.0):.14f}")
     0.36238922950354, exactly 0.36238922950354
     """
-    return evaluate(_operation(rule, n, gradient=True), log_alpha=log_alpha)
+    return formula(_operation(rule, n, gradient=True), log_alpha=log_alpha)
 
 
 def _error(result: Any, log_alpha: Any, constant: float) -> Any:

@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 from .._convention import ZERO_AT_INFINITY
-from .._dispatch import evaluate
+from .._dispatch import formula
 from . import _asymptotic, _poisson
 from ._method import EVERYWHERE, Declared, Method
-from ._operation import operation, value
+from ._operation import method, value
 
 _EXPANSION = _asymptotic.Expansion(_poisson.LARGEST)
 
@@ -68,7 +68,7 @@ def _slope(xp: Any, x: Any) -> Any:
     return _expectation(x, _EXPANSION.slope(xp, x), _slope_term)
 
 
-_VALUE, _SLOPE = operation(_value, on_host=True), operation(_slope, on_host=True)
+_VALUE, _SLOPE = method(_value, _slope, on_host=True)
 
 
 def series(
@@ -177,7 +177,7 @@ def series_grad(log_alpha: Any, *, dps: int | None = None) -> Any:
         from .arbitrary_precision import precision, series
 
         return precision.neg_kl_grad(series.slope, log_alpha, dps)
-    return evaluate(_SLOPE, log_alpha=log_alpha)
+    return formula(_SLOPE, log_alpha=log_alpha)
 
 
 SERIES = Method(

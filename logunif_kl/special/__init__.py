@@ -11,13 +11,12 @@ pass from the mean and the logarithm of the variance::
 
     neg_kl_normal_and_grad(mu, log_sigma2)    (-F(u), -F'(u) mu/sigma^2, u F'(u))
 
-The first three are ufuncs, and the fourth calls a ufunc. All four take ``out=``, ``where=``,
-``dtype=`` and all other options of a ufunc. The first three also take arrays of xarray, pandas and
-dask. The fourth takes xarray objects that hold NumPy arrays. It takes dask arrays if no option is
-given, and no tensors of frameworks. NumPy's ufuncs convert arrays and tensors of other libraries to
-NumPy arrays, whose derivative is lost without an error. For tensors call `logunif_kl.neg_kl` and
-its relatives. `logunif_kl.special.array_api` has the first three functions for any array-API
-namespace. It returns arrays of that namespace, and refuses tensors.
+All four call ufuncs, and take ``out=``, ``where=``, ``dtype=`` and all other options of a ufunc.
+The first three also have the attributes and methods of a ufunc. They take arrays of xarray, pandas,
+dask and, without options, of any array-API namespace, as `logunif_kl.special.array_api` does. The
+fourth takes xarray objects that hold NumPy arrays. It takes dask arrays if no option is given.
+Tensors of frameworks and quantities with a unit raise an error, because a ufunc would lose their
+derivative or their unit. For tensors call `logunif_kl.neg_kl` and its relatives.
 
 u grows with mu^2/sigma^2, so F increases from 0 (pure noise) without bound (no noise). If you have
 log alpha, `logunif_kl.neg_kl` is more accurate, because it never forms u.
@@ -34,9 +33,16 @@ array([[ 0.       ,  0.4266856],
 
 from __future__ import annotations
 
-from .._numpy.ufuncs import kl_gap, kl_gap_grad, kl_gap_hess
+from typing import TYPE_CHECKING
+
 from . import array_api
+from ._guarded import guarded
 from ._three_results import neg_kl_normal_and_grad
+
+if TYPE_CHECKING:
+    from .._numpy.ufuncs import kl_gap, kl_gap_grad, kl_gap_hess
+else:
+    kl_gap, kl_gap_grad, kl_gap_hess = map(guarded, ("kl_gap", "kl_gap_grad", "kl_gap_hess"))
 
 __all__ = ["array_api", "kl_gap", "kl_gap_grad", "kl_gap_hess", "neg_kl_normal_and_grad"]
 

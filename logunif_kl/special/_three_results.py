@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _errors
-from .._arguments import NUMPY, PROTOCOL, TENSOR, WRAPPER, kind_of, parse
-from .._dispatch import without_tensors
+from .._arguments import NUMPY, PROTOCOL, kind_of, parse, without_loss
 from .._numpy import ufuncs
 from .._numpy.docs import DOCS
 
@@ -18,8 +17,7 @@ def neg_kl_normal_and_grad(mu: Any, log_sigma2: Any, /, *out: Any, **options: An
     """-KL(q || p) of q(w) = N(mu, sigma^2) and both its derivatives, in one pass."""
     arguments = {"mu": mu, "log_sigma2": log_sigma2}
     kinds = [kind_of(type(value)) for value in (mu, log_sigma2)]
-    if TENSOR in kinds or WRAPPER in kinds:
-        mu, log_sigma2 = without_tensors(arguments).given.values()
+    mu, log_sigma2 = (without_loss(name, value) for name, value in arguments.items())
     others = [x for x, kind in zip((mu, log_sigma2), kinds, strict=True) if kind == PROTOCOL]
     try:
         if others and not out and not options and all(map(_of_dask, others)):

@@ -1,8 +1,8 @@
 """The gap F(u) = KL - min KL and its derivatives, for the arrays of any array-API namespace.
 
 The functions have the names of the ufuncs in `logunif_kl.special`. They take the same types of
-arrays as `logunif_kl.neg_kl`, but no tensors of PyTorch, JAX or TensorFlow, and return arrays of
-the argument's library.
+arrays as `logunif_kl.neg_kl`, but no tensors of frameworks, and return arrays of the argument's
+library.
 
 Examples
 --------

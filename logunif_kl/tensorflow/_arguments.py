@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from .. import _errors
 from .._arguments import unwrapped
+from .._numpy.operations import Operation
 
 Tensor = Any
 _FLOATING = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
@@ -65,9 +66,13 @@ def evaluate(
 _namespace = SimpleNamespace(
     abs=tf.abs,
     exp=tf.exp,
+    full_like=lambda like, value: tf.fill(tf.shape(like), tf.constant(value, like.dtype)),
     isinf=tf.math.is_inf,
+    isnan=tf.math.is_nan,
     log=tf.math.log,
     log1p=tf.math.log1p,
+    logaddexp=lambda x, y: tf.experimental.numpy.logaddexp(x, y),
+    minimum=tf.minimum,
     ones_like=tf.ones_like,
     where=tf.where,
     zeros_like=tf.zeros_like,
@@ -77,6 +82,29 @@ _namespace = SimpleNamespace(
 def converted(arithmetic: Callable[..., Any], **given: Any) -> Tensor:
     """Compute a conversion of `logunif_kl.log_alpha`, which calls the functions of `_namespace`."""
     return evaluate(partial(arithmetic, _namespace), **given)
+
+
+def formula(operation: Operation, constant: float, **given: Any) -> Tensor:
+    """Compute a formula whose derivative is another formula."""
+    return evaluate(partial(_formula, operation), constant, **given)
+
+
+def _formula(operation: Operation, x: Tensor) -> Tensor:
+    if operation.slopes is None:
+        return operation.arithmetic(_namespace, x)
+
+    def rule(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        def backward(upstream: Tensor) -> Tensor:
+            (slope,) = operation.slopes()  # type: ignore[misc]
+            return upstream * _formula(slope, tf.identity(x))
+
+        if not operation.host:
+            return operation.arithmetic(_namespace, tf.stop_gradient(x)), backward
+        found = tf.numpy_function(operation.ufunc, [x], x.dtype, stateful=False)
+        found.set_shape(x.shape)
+        return found, backward
+
+    return tf.custom_gradient(rule)(x)
 
 
 def _finished(result: Tensor, constant: float, reduction: str, dtype: Any) -> Tensor:

@@ -1,11 +1,12 @@
 """Run the tests that show what works in which framework, and write the table.
 
-    python -m validation.tools.capability [--check] [--run default|slow|gpu] [--jobs N] [--print]
+    python -m validation.tools.capability [--check] [--run RUN] [--jobs N] [--print]
 
 The table is ``validation/results/capability/capability.json``. A row is written if all tests that
 record it passed, and nothing if some tests could not run. ``--check`` compares the existing table
 instead, for the installed frameworks. ``--run slow`` chooses the tests that are marked slow; rows
-of other runs and frameworks are kept. Each framework has its own process.
+of other runs and frameworks are kept. ``--run adapters`` runs the tests of the frameworks that
+`logunif_kl._adapters` serves, in an environment that has them. Each framework has its own process.
 """
 
 import argparse
@@ -30,6 +31,8 @@ from validation.tools.capability import table
 COMMAND = "python -m validation.tools.capability"
 RESULT = RESULTS / "capability" / "capability.json"
 RUNS = {"default": "not slow and not gpu", "slow": "slow and not gpu", "gpu": "gpu"}
+ADAPTERS = "adapters"
+RUNS[ADAPTERS] = RUNS["default"]
 # The longest first.
 TESTS = {
     "torch": ("tests/torch", "logunif_kl/torch"),
@@ -42,6 +45,7 @@ TESTS = {
         "tests/test_public.py",
         "tests/test_reduction.py",
     ),
+    ADAPTERS: ("tests/adapters",),
     "readme": (
         "tests/packaging/test_readme.py::test_examples",
         "tests/site/test_examples.py",
@@ -86,6 +90,8 @@ def pytest_run(name: str, paths: Sequence[str], run: str) -> Finished:
 
 def run_all(run: str, jobs: int) -> list[Finished]:
     names = [name for name in TESTS if name in ("arrays", "readme") or installed(name)]
+    if run == ADAPTERS:
+        names = [ADAPTERS]
     with ThreadPoolExecutor(jobs) as pool:
         pending = [pool.submit(pytest_run, name, TESTS[name], run) for name in names]
         for future in pending:
