@@ -20,10 +20,8 @@ records = partial(committed, "kingma2015")
 
 
 def test_figure_1a_as_its_authors_would_judge():
-    found = {
-        each["statement"]: each for each in test_error.statements(records("test_error")["rows"])
-    }
-    agrees = {name: each["agrees"] for name, each in found.items()}
+    found = test_error.statements(records("test_error")["rows"])
+    agrees = {each["statement"]: each["agrees"] for each in found}
     rates = "the dropout rates are on average far lower in smaller networks"
     large = "the difference is especially large with smaller models"
     assert agrees[f"variational dropout A: {rates}"] is True

@@ -17,6 +17,7 @@ from validation.papers.molchanov2017 import (  # noqa: E402
     models,
 )
 from validation.training.loop import ScheduledRun  # noqa: E402
+from validation.verdict import agreement  # noqa: E402
 
 
 class TestComparison:

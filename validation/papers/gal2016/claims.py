@@ -93,8 +93,8 @@ def reparametrisation() -> Found:
 @statement(
     "gal-sign-of-the-error",
     "Dropout as Bayesian Neural networks, end",
-    "dropout training is variational inference if err is proportional to log p(y | f(x)), where the "
-    "risk, the sum of err and a regulariser, is minimised",
+    "dropout training is variational inference if err is proportional to log p(y | f(x)), where "
+    "the risk, the sum of err and a regulariser, is minimised",
 )
 def sign_of_the_error() -> Found:
     """Compare the gradients in theta for log p = log sigmoid(theta x), by its two signs."""
@@ -119,7 +119,8 @@ def sign_of_the_error() -> Found:
 @statement(
     "gal-denominator",
     "Bayesian Neural Networks basics",
-    "the likelihood is the first and the prior the second term on the denominator of Bayes' theorem",
+    "the likelihood is the first, and the prior the second term on the denominator of Bayes' "
+    "theorem",
 )
 def denominator() -> Found:
     """Integrate the posterior for a prior N(0, 1) and p(y | w) = sigmoid(w)."""

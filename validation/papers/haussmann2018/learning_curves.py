@@ -228,8 +228,9 @@ def show(record: Record) -> str:
         ("training", lambda row: f"{row['seconds'] / 3600:.1f} h"),
     )
     return (
-        f"{shown}{_histograms(record)}\n\nThe paper's statements about the learning curves (section "
-        f"4). {BY_THE_RULE} Its initial values are not ours.\n\n{said(statements(record['rows']))}"
+        f"{shown}{_histograms(record)}\n\nThe paper's statements about the learning curves "
+        f"(section 4). {BY_THE_RULE} The paper's initial values are not known.\n\n"
+        f"{said(statements(record['rows']))}"
     )
 
 

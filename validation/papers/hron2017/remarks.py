@@ -115,9 +115,9 @@ def show(record: Record) -> str:
     )
     ways = ", ".join(f"`{name}`" for name in record["remark_1"][0]["by"])
     return (
-        f"The difference is the worst of {ways}.\n\n{first}\n\nRemark 2, that KL strictly increases "
-        "in u, for u up to 10⁶ from the least u of each method's domain. dKL/du is the method's own "
-        f"gradient; the last column is Eq. 3 at the least u.\n\n{second}"
+        f"The difference is the worst of {ways}.\n\n{first}\n\nRemark 2, that KL strictly "
+        "increases in u, for u up to 10⁶ from the least u of each method's domain. dKL/du is the "
+        f"method's own gradient; the last column is Eq. 3 at the least u.\n\n{second}"
     )
 
 

@@ -1,8 +1,8 @@
 r"""Slides about Kingma et al. 2015.
 
 Statements of the slides that the paper does not make or that Hron et al. deny. The slides are
-"Variational Dropout and the Local Reparameterization Trick", dated 2/21/2024; our copy names neither
-an author nor an address.
+"Variational Dropout and the Local Reparameterization Trick", dated 2/21/2024; our copy names
+neither an author nor an address.
 
 ``decided_elsewhere`` names what decides the other statements.
 """
@@ -85,9 +85,9 @@ def draws() -> Found:
             "ratio_of_numbers_per_data_point": per_example / local,
             "ratio_of_numbers_standard": standard / local,
         },
-        note="the paper calls it so, too: “the regular SGVB estimator, with separate weight samples "
-        "per datapoint”, “took 1635 seconds per epoch” (section 5, Speed). For a layer of 1000 by "
-        f"1000 and 1000 examples it draws {per_example / local:.0f} times as many random numbers. "
+        note="the paper calls it so, too: “the regular SGVB estimator, with separate weight "
+        "samples per datapoint”, “took 1635 seconds per epoch” (section 5, Speed). For a "
+        f"layer of 1000 by 1000 and 1000 examples it draws {per_example / local:.0f} times as many random numbers. "
         "What the slides' table calls standard is another estimator, with one sample for each "
         "minibatch",
     )
