@@ -3,12 +3,14 @@
 import json
 import math
 from collections.abc import Callable
+from typing import Any
 
 import mpmath
 import numpy as np
 
 import logunif_kl as lk
 from validation.papers import definition
+from validation.papers.hron2017.models import MODELS, Model, integral
 from validation.papers.statement import Found, statement
 from validation.paths import RESULTS
 from validation.summary import interval
@@ -262,4 +264,44 @@ def correlated_overfits() -> Found:
         "test image below its best, on more examples by less; no dropout, binary dropout and "
         "variational dropout B, with its prior over the weights, lose more",
         networks=True,
+    )
+
+
+@statement(
+    "hron-power-family",
+    "section 2, for other powers",
+    "for p(w) = |w|^-c the posterior is proper if and only if c < 1 and the likelihood decays in "
+    "the tails; no c makes it proper if the likelihood has a positive limit in one tail, as with "
+    "separable data",
+    stated=False,
+)
+def power_family() -> Found:
+    """Integrate the likelihood times |w|^-c between cut-offs that are moved out by 1e100."""
+
+    def settles(model: Model, c: float, ends: tuple[tuple[float, float], ...]) -> bool:
+        def density(t: Any) -> Any:
+            return np.exp(model.of_log_magnitude(t) + (1.0 - c) * t)
+
+        first, second = (integral(density, *end) for end in ends)
+        return second < first * (1.0 + 1e-6)
+
+    log = math.log(10.0)
+    around_0 = ((-100.0 * log, 0.0), (-200.0 * log, 0.0))
+    in_the_tail = ((0.0, 100.0 * log), (0.0, 200.0 * log))
+    rows = []
+    with np.errstate(over="ignore"):
+        for name, model in MODELS.items():
+            for c in (0.5, 0.9, 1.0, 1.1, 1.5):
+                near, far = settles(model, c, around_0), settles(model, c, in_the_tail)
+                decays = name in ("overlapping", "linear")
+                row = {"model": name, "c": c, "finite_around_0": near, "finite_in_the_tails": far}
+                rows.append(row | {"predicted": [c < 1.0, c > 1.0 or decays]})
+    agree = [[r["finite_around_0"], r["finite_in_the_tails"]] == r["predicted"] for r in rows]
+    proper = sorted({r["model"] for r in rows if r["finite_around_0"] and r["finite_in_the_tails"]})
+    return Found(
+        holds=all(agree),
+        measured={"rows": rows},
+        note="around 0 the mass is finite if c < 1, and in the tails if c > 1 or if the likelihood "
+        f"decays, in {sum(agree)} of {len(agree)} cases: with c < 1 the posterior is proper in the "
+        f"models {' and '.join(proper)}, and c = 1, the log-uniform prior, is improper in all",
     )

@@ -87,9 +87,9 @@ def draws() -> Found:
         },
         note="the paper calls it so, too: “the regular SGVB estimator, with separate weight "
         "samples per datapoint”, “took 1635 seconds per epoch” (section 5, Speed). For a "
-        f"layer of 1000 by 1000 and 1000 examples it draws {per_example / local:.0f} times as many random numbers. "
-        "What the slides' table calls standard is another estimator, with one sample for each "
-        "minibatch",
+        f"layer of 1000 by 1000 and 1000 examples it draws {per_example / local:.0f} times as many "
+        "random numbers. What the slides' table calls standard is another estimator, with one "
+        "sample for each minibatch",
     )
 
 
