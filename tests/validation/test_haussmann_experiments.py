@@ -113,10 +113,10 @@ def test_mnist_is_not_fashion_mnist(monkeypatch, capsys):
 class TestFirstEpochs:
     def test_which_values_are_too_high(self):
         rows = [
-            {"title": title, "gap": gap, "gap_standard_error": 0.1}
-            for title, gap in {"a": -0.3, "b": -0.1, "c": 0.3, "d": math.nan}.items()
+            {"method": method, "gap": gap, "gap_standard_error": 0.1}
+            for method, gap in zip(networks.METHODS, (-0.3, -0.1, 0.3, math.nan), strict=False)
         ]
         assert first_epochs._above(rows).startswith(
-            "For “a”, the value that VBP maximises is above"
+            "For “VBP, tilted bound”, the value that VBP maximises is above"
         )
         assert first_epochs._above(rows[1:]) == ""

@@ -56,7 +56,6 @@ def test_no_other_module_writes_a_verdict():
     assert written == [
         "validation/papers/kingma2015/minibatch_bound.py",  # of numbers, never shown
         "validation/reproduce/listing.py",
-        "validation/tools/tables.py",
         "validation/verdict.py",
     ]
     assert "{computed}`RULE`" in (ROOT / "docs/papers/claims.md").read_text(encoding="utf-8")
