@@ -1,4 +1,4 @@
-"""The divergence from Student's t, in many digits, and points to compare it at."""
+"""The divergences from Student's t and the horseshoe, in many digits, and points to compare at."""
 
 import itertools
 
@@ -70,3 +70,52 @@ def _faddeeva(z):
         term *= (2 * k - 1) / (2 * z * z)
         total += term
     return 1j * total / (mpmath.sqrt(mpmath.pi) * z)
+
+
+# mu, log sigma^2, scale; -KL and its derivatives in mu and log sigma^2, by `horseshoe`.
+HORSESHOE = [
+    ((0.0, 0.0, 1.0), (-0.2912895182201847, 0.0, 0.02232432022078035)),
+    ((0.5, -2.0, 0.125), (-1.5069644180511588, -3.173492570073782, 0.461027728305263)),
+    ((-0.03125, -6.0, 0.5), (-1.280408662188838, 4.0862066025747055, 0.37174811764630794)),
+    ((1.0, -8.0, 0.0625), (-6.731566327203814, -1.985371131034599, 0.5003282072610036)),
+    ((2.5, 2.0, 0.0009765625), (-7.352235120883381, -0.5143926293357125, 0.1433032216177551)),
+    ((1e-06, -12.0, 0.125), (-2.3682385191560695, -0.03694515957680934, 0.38650055794381366)),
+    ((0.0, -20.0, 1.0), (-7.58695524383083, 0.0, 0.4527897588821795)),
+    ((64.0, 8.0, 0.5), (-4.496067392486555, -0.027499775542868404, 0.3860911904415277)),
+    ((0.25, -30.0, 2.0), (-14.875501493717193, -1.7909818828303932, 0.5000000000002033)),
+    ((0.5, -5.75, 1.0), (-2.9074358891649466, -1.6829945517096863, 0.5027945089357917)),
+]
+
+
+def horseshoe(mu, log_sigma2, scale):
+    """-KL and its derivatives by quadrature in 50 digits, over v = abs(w)/sigma: seconds."""
+    with mpmath.workdps(50):
+        mu, log_sigma2, scale = map(mpmath.mpf, (mu, log_sigma2, scale))
+        sigma = mpmath.exp(log_sigma2 / 2)
+        r, least = abs(mu) / sigma, max(mpmath.mpf(0), abs(mu) / sigma - 16)
+        inside = [least + 4 * i for i in range(1, 8)]
+        inside += [mpmath.mpf(10) ** -k for k in (0, 1, 3, 6, 12, 25, 50)]
+        inside += [scale / sigma * mpmath.mpf(8) ** k for k in (-2, -1, 0, 1, 2)]
+        points = sorted({least, r + 16, *(v for v in inside if least < v < r + 16)})
+
+        def s_and_b(v):
+            x = (sigma * v / scale) ** 2 / 2
+            if x < 2000:
+                s = mpmath.exp(x) * mpmath.e1(x)
+            else:
+                s = sum((-1) ** k * mpmath.factorial(k) / x ** (k + 1) for k in range(20))
+            return s, 1 / s - x
+
+        def mean(f):
+            return mpmath.quad(f, points)
+
+        def both(v, sign):
+            return mpmath.npdf(v - r) + sign * mpmath.npdf(v + r)
+
+        entropy = (mpmath.log(2 * mpmath.pi * mpmath.e) + log_sigma2) / 2
+        constant = -mpmath.log(scale) - mpmath.log(2 * mpmath.pi**3) / 2
+        value = entropy + constant + mean(lambda v: mpmath.log(s_and_b(v)[0]) * both(v, 1))
+        d_mu = -2 / sigma * mean(lambda v: s_and_b(v)[1] / v * both(v, -1)) * mpmath.sign(mu)
+        # mu times the derivative in mu, and 2 times that in log sigma^2, add up to -2 E B.
+        d_log_sigma2 = (1 - mu * d_mu) / 2 - mean(lambda v: s_and_b(v)[1] * both(v, 1))
+        return value, d_mu, d_log_sigma2

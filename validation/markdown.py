@@ -81,9 +81,9 @@ def with_error(mean: Any, standard_error: Any, decimals: int = 2, factor: float 
     return f"{text} ± {factor * standard_error:.{decimals}f}"
 
 
-def yes(value: object) -> str:
-    """Write a verdict. None means that one seed is not enough to decide."""
-    return {True: "yes", False: "**no**", None: "not decided"}[value]  # type: ignore[index]
+def yes(value: bool) -> str:
+    """Write whether something is so. A statement of a paper has a `validation.verdict` instead."""
+    return "yes" if value else "**no**"
 
 
 def threads(results: Record) -> str:

@@ -10,8 +10,7 @@ import ast
 import json
 import math
 import tomllib
-from collections.abc import Callable
-from operator import itemgetter
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
 import logunif_kl as lk
+from validation import verdict
 from validation.paths import RESULTS, ROOT
 from validation.tools import summary, tables, trained
 
@@ -28,10 +28,16 @@ LENET = "molchanov2017/lenet_300_100"
 CAFFE = "molchanov2017/lenet_5_caffe_authors"
 
 
-def held(file: str, holds: Callable[[Any], Any] = itemgetter("holds")) -> str:
-    """Say how many of a record's statements hold."""
-    decided = list(map(holds, result(file)["statements"]))
-    return f"{sum(map(bool, decided))} of {len(decided)}"
+def held(name: str, said: str = "") -> str:
+    """Say how many of the statements hold that an experiment, PAPER.NAME, measures.
+
+    ``said`` names the list of some of them in its module.
+    """
+    module = import_module(f"validation.papers.{name}")
+    rows = module.EXPERIMENT.read()["rows"]
+    every = module.statements(rows, getattr(module, said)) if said else module.statements(rows)
+    decided = [verdict.verdict(each["agrees"], networks=True) for each in every]
+    return f"{decided.count(verdict.HOLDS)} of {len(decided)}"
 
 
 def near(table: str, at_the_error: bool = False) -> str:
@@ -43,13 +49,6 @@ def near(table: str, at_the_error: bool = False) -> str:
 
     found = result("kingma2015/gradient_variance")[table]
     return ratios.near(found["at_the_error_of_the_paper" if at_the_error else "columns"])
-
-
-def figure_1a() -> str:
-    """Say how many statements about Figure 1a of Kingma et al. hold."""
-    from validation.papers.kingma2015 import test_error
-
-    return held("kingma2015/test_error", test_error.holds)
 
 
 def constant(file: str, name: str) -> Any:
@@ -122,7 +121,7 @@ NAMES = {
     "CAFFE": CAFFE,
     "LENET": LENET,
     "held": held,
-    "figure_1a": figure_1a,
+    "RULE": verdict.RULE,
     "near": near,
     "table": table,
     "spec": spec,

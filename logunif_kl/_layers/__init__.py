@@ -4,7 +4,9 @@ from ._moments import FORMS, LINKS, categorical_penalty, log_ndtr, product_varia
 from ._options import check_cycle, check_flag, count, finite, one_of
 from ._prediction import PROBIT, Prediction, check_likelihood
 from ._priors import (
+    HorseshoePrior,
     NormalPrior,
+    PowerPrior,
     Prior,
     ScaleMixturePrior,
     StudentTPrior,
@@ -29,7 +31,9 @@ __all__ = [
     "PROBIT",
     "SILENT",
     "THRESHOLD",
+    "HorseshoePrior",
     "NormalPrior",
+    "PowerPrior",
     "Prediction",
     "Prior",
     "ScaleMixturePrior",

@@ -16,8 +16,9 @@ Gamma distribution.
 `neg_kl_posterior` computes -KL of a distribution of `scipy.stats`, of a kernel density estimate or
 of a `Density`, and `kl_posterior` is its negative. `neg_kl_split` splits -KL into a part for the
 sign and a part for the magnitude of w (their Eq. 37). `dropout_posterior` makes the posterior of a
-weight with dropout noise. `TruncatedLogUniform` is a proper prior. `significant_digits` converts a
-KL to a number of significant digits (their appendix A).
+weight with dropout noise. `TruncatedLogUniform` and `HorseshoePrior` are proper priors, and
+`PowerPrior` is another improper one. `significant_digits` converts a KL to a number of significant
+digits (their appendix A).
 """
 
 from ._density import Density as Density
@@ -25,12 +26,16 @@ from ._digits import significant_digits as significant_digits
 from ._dropout import dropout_posterior as dropout_posterior
 from ._posterior import kl_posterior as kl_posterior
 from ._posterior import neg_kl_posterior as neg_kl_posterior
+from ._priors import HorseshoePrior as HorseshoePrior
+from ._priors import PowerPrior as PowerPrior
 from ._priors import TruncatedLogUniform as TruncatedLogUniform
 from ._split import Split as Split
 from ._split import neg_kl_split as neg_kl_split
 
 __all__ = [
     "Density",
+    "HorseshoePrior",
+    "PowerPrior",
     "Split",
     "TruncatedLogUniform",
     "dropout_posterior",

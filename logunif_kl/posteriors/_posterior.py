@@ -84,8 +84,8 @@ def neg_kl_posterior(
         Weights at which the density jumps or is singular, such as the edges of a histogram
         (`scipy.stats.rv_histogram`), or where it has a narrow peak. The ends of the support, 0,
         `loc` and the median are known already. Only the quadrature uses these points.
-    prior : TruncatedLogUniform or frozen scipy.stats.t, optional
-        A proper prior in place of C/|w|; its `loc` must be 0. As the df of Student's t tends to 0,
+    prior : TruncatedLogUniform, HorseshoePrior, PowerPrior or frozen scipy.stats.t, optional
+        A prior in place of C/|w|. The `loc` of Student's t must be 0. As its df tends to 0,
         -KL - log(df/2) tends to the -KL of C/|w| with ``log_c=0``.
         `logunif_kl.posteriors.TruncatedLogUniform` has a similar limit ([2]_, section 3).
     return_error : bool, optional
@@ -207,7 +207,7 @@ def centred(
     if known is not None:
         return *known, 1.0
     if method == "closed":
-        prior = "" if dist.over is None else " and a prior of Student's t"
+        prior = "" if dist.over is None else " and this prior"
         raise ValueError(
             f'no closed form of -KL is known for {dist.text}{prior}: pass method="auto" or '
             'method="quadrature"'

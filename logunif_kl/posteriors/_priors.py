@@ -1,4 +1,4 @@
-"""Proper priors that tend to the log-uniform prior."""
+"""Priors other than the log-uniform one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from .. import _layers
 from .._errors import real_number, shown
-from .._layers import log_beta
+from .._layers import _horseshoe, log_beta
 from ._distribution import Standardised, standardised
 
 
@@ -64,6 +65,70 @@ class TruncatedLogUniform:
         return -math.log(2.0 * (math.log(self.high) - math.log(self.low)))
 
 
+class HorseshoePrior(_layers.HorseshoePrior):
+    r"""The horseshoe prior N(0, scale^2 lambda^2) with a half-Cauchy lambda: a proper density.
+
+    With x = w^2/(2 scale^2), p(w) = exp(x) E1(x)/(scale sqrt(2 pi^3)). It has a logarithmic pole at
+    0, and tails as those of a Cauchy distribution (Carvalho, Polson, Scott 2010).
+
+    Parameters
+    ----------
+    scale : float
+        The scale, positive and finite.
+
+    Raises
+    ------
+    TypeError
+        If `scale` is not a real number.
+    ValueError
+        If `scale` is not positive or not finite.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from logunif_kl.posteriors import HorseshoePrior, neg_kl_posterior
+    >>> round(neg_kl_posterior(stats.laplace(0.3, 0.1), prior=HorseshoePrior(0.5)), 9)
+    -1.491825086
+    """
+
+
+class PowerPrior:
+    """The improper prior p(w) = abs(w)^-c.
+
+    ``PowerPrior(1.0)`` is the log-uniform prior with C = 1. A posterior with a density at 0 has a
+    finite -KL for every c. `logunif_kl.torch.nn.PowerPrior`, for layers, takes 0 <= c <= 1 alone.
+
+    Parameters
+    ----------
+    c : float
+        The power, finite.
+
+    Raises
+    ------
+    TypeError
+        If `c` is not a real number.
+    ValueError
+        If `c` is not finite.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from logunif_kl.posteriors import PowerPrior, neg_kl_posterior
+    >>> q = stats.laplace(0.3, 0.1)
+    >>> [round(neg_kl_posterior(q, prior=PowerPrior(c)), 6) for c in (0.0, 0.5, 1.5)]
+    [-0.609438, 0.050672, 1.370891]
+    """
+
+    def __init__(self, c: float) -> None:
+        value = real_number("c", c)
+        if not math.isfinite(value):
+            raise ValueError(f"c must be finite, but {value} was given: pass 1.0")
+        self.c = value
+
+    def __repr__(self) -> str:
+        return f"PowerPrior(c={self.c!r})"
+
+
 def holds(prior: TruncatedLogUniform, dist: Standardised) -> bool:
     """Whether a distribution has all its probability where the prior's density is positive."""
     # The cdf of a `Density` is a sum with rounding errors, so allow for them.
@@ -80,16 +145,21 @@ def holds(prior: TruncatedLogUniform, dist: Standardised) -> bool:
 
 
 def correction(prior: Any) -> Callable[[float], float]:
-    """Return the function w -> log(p(w) abs(w)) for a Student's t prior; else raise TypeError."""
+    """Return the function w -> log(p(w) abs(w)) for a prior; else raise TypeError."""
     from scipy import stats
+
+    if isinstance(prior, _layers.HorseshoePrior):
+        return partial(_of_horseshoe, prior.scale)
+    if isinstance(prior, (PowerPrior, _layers.PowerPrior)):
+        return partial(_of_power, prior.c)
 
     family = getattr(prior, "dist", None)
     if not isinstance(family, type(stats.t)):
         name = getattr(family, "name", None)
         given = f"scipy.stats.{name}" if name else f"{type(prior).__name__} {shown(prior)}"
         raise TypeError(
-            f"prior must be a TruncatedLogUniform or a frozen scipy.stats.t, but {given} was "
-            "given: leave it out for the log-uniform prior"
+            "prior must be a TruncatedLogUniform, HorseshoePrior, PowerPrior or a frozen "
+            f"scipy.stats.t, but {given} was given: leave it out for the log-uniform prior"
         )
     read = standardised(prior)
     (df,), scale = read.shapes, read.scale
@@ -116,3 +186,17 @@ def correction(prior: Any) -> Callable[[float], float]:
 def _of_normal(scale: float, w: float) -> float:
     x = abs(w) / scale
     return math.log(x) - 0.5 * (math.log(2.0 * math.pi) + x * x) if x else -math.inf
+
+
+def _of_horseshoe(scale: float, w: float) -> float:
+    if w == 0.0:
+        return -math.inf
+    log_size = math.log(abs(w)) - math.log(scale)
+    found = _horseshoe.log_s(2.0 * log_size - math.log(2.0))
+    return found + log_size - 0.5 * math.log(2.0 * math.pi**3)
+
+
+def _of_power(c: float, w: float) -> float:
+    if w == 0.0:
+        return math.copysign(math.inf, c - 1.0) if c != 1.0 else 0.0
+    return (1.0 - c) * math.log(abs(w))

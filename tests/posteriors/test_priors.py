@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from logunif_kl.posteriors import Density, TruncatedLogUniform, neg_kl_posterior
+from logunif_kl.posteriors import (
+    Density,
+    HorseshoePrior,
+    PowerPrior,
+    TruncatedLogUniform,
+    neg_kl_posterior,
+)
+from tests.priors import HORSESHOE
 
 POSTERIORS = [stats.norm(1.0, 0.5), stats.norm(0.0, 2.0), stats.laplace(0.3, 0.1), stats.gamma(2.0)]
 
@@ -55,6 +62,33 @@ def test_student_of_many_degrees(df, mu, most):
             expected = of_prior + mpmath.log(2 * mpmath.pi * mpmath.e * mpmath.mpf(sigma) ** 2) / 2
         assert abs(value - expected) <= error < most
     assert value < 0.0
+
+
+@pytest.mark.parametrize(("given", "exact"), HORSESHOE)
+def test_horseshoe(given, exact):
+    """Against quadrature in 50 digits, within the error that is returned."""
+    mu, log_sigma2, scale = given
+    posterior = stats.norm(mu, math.exp(0.5 * log_sigma2))
+    prior = HorseshoePrior(scale)
+    value, error = neg_kl_posterior(posterior, prior=prior, return_error=True)
+    assert abs(value - exact[0]) <= error + 4e-15 * (1.0 + abs(exact[0]))
+    assert error < 1e-8
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS, ids=lambda d: d.dist.name)
+@pytest.mark.parametrize("c", [-0.5, 0.0, 0.5, 1.0, 1.5])
+def test_power(posterior, c):
+    """H - c E log|w|, from the uniform and the log-uniform prior."""
+    value, error = neg_kl_posterior(posterior, prior=PowerPrior(c), return_error=True)
+    entropy = float(posterior.entropy())
+    log_uniform = neg_kl_posterior(posterior, log_c=0.0)
+    assert abs(value - (entropy + c * (log_uniform - entropy))) <= error + 1e-9
+    assert error < 1e-7
+
+
+def test_power_refusals():
+    with pytest.raises(ValueError, match="c must be finite, but inf was given: pass 1"):
+        PowerPrior(math.inf)
 
 
 def test_a_large_scale_of_a_normal_prior():
@@ -134,8 +168,8 @@ def test_truncated_prior_of_itself(inside):
         (
             {"prior": 1.0},
             TypeError,
-            r"prior must be a TruncatedLogUniform or a frozen scipy\.stats\.t, but float 1\.0 was "
-            "given: leave it out",
+            r"prior must be a TruncatedLogUniform, HorseshoePrior, PowerPrior or a frozen "
+            r"scipy\.stats\.t, but float 1\.0 was given: leave it out",
         ),
         ({"prior": stats.norm()}, TypeError, r"scipy\.stats\.t, but scipy\.stats\.norm was given"),
         (
@@ -144,7 +178,7 @@ def test_truncated_prior_of_itself(inside):
             r"symmetric about 0, but loc=1\.0 was given",
         ),
         ({"log_c": 0.0}, ValueError, "prior was given with zero_at or log_c, but a proper"),
-        ({"method": "closed"}, ValueError, r"norm\(.*\) and a prior of Student's t: pass"),
+        ({"method": "closed"}, ValueError, r"norm\(.*\) and this prior: pass"),
     ],
 )
 def test_refusals(options, kind, sentence):

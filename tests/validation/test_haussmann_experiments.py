@@ -12,6 +12,7 @@ from scipy import stats  # noqa: E402
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.posteriors import TruncatedLogUniform  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
+from validation.papers import haussmann2018  # noqa: E402
 from validation.papers.haussmann2018 import (  # noqa: E402
     dense,
     fashion,
@@ -34,10 +35,21 @@ def test_statements():
     rows = [row("vbp", s, 0.8, 90.0) for s in (1, 2)]
     rows += [row("sampled", s, 1.0, 95.0) for s in (1, 2)]
     found = learning_curves.statements(rows)
-    assert [each["holds"] for each in found] == [True] * 5
-    rows[3] = row("sampled", 2, 0.7, 80.0)
-    by = {e["statement"]: e["holds"] for e in learning_curves.statements(rows)}
-    assert sorted(by.values()) == [False, False, False, True, True]
+    assert [each["agrees"] for each in found] == [True] * 6
+    rows[3] = row("sampled", 2, 0.7, 80.0)  # the seeds differ in which is better
+    found = learning_curves.statements(rows)
+    assert [each["agrees"] for each in found] == [None, None, None, True, True, True]
+
+
+def test_the_pages_say_what_our_copy_and_the_published_code_are():
+    page = haussmann2018.__doc__
+    assert "whose first author is Kandemir" in page
+    assert "UAI 2019" in page
+    assert "the bodies of Eqs. 1\nto 4 and of Propositions 1 and 2" in page
+    for module in (nn, pytest.importorskip("logunif_kl.jax.nn")):
+        said = " ".join(module.expected_categorical_log_likelihood.__doc__.split())
+        assert "samples the outputs by default, with ``sample=True``" in said
+    assert not any("authors' code" in method.title for method in networks.METHODS.values())
 
 
 def test_the_network_of_the_paper():
@@ -66,9 +78,10 @@ class TestDense:
             for prior, error in errors.items()
             for seed in (1, 2)
         ]
-        assert [each["holds"] for each in dense.statements(rows)] == [True, True]
+        assert [each["agrees"] for each in dense.statements(rows)] == [True, True]
         rows[0]["test_error"] = 1.9
-        assert [each["holds"] for each in dense.statements(rows)] == [False, False]
+        assert [each["agrees"] for each in dense.statements(rows)] == [None, None]
+        assert len(dense.OF_TABLE_1) == 2  # the other statement is about Table 2
 
 
 class TestThresholds:
@@ -100,10 +113,10 @@ def test_mnist_is_not_fashion_mnist(monkeypatch, capsys):
 class TestFirstEpochs:
     def test_which_values_are_too_high(self):
         rows = [
-            {"title": title, "gap": gap, "gap_standard_error": 0.1}
-            for title, gap in {"a": -0.3, "b": -0.1, "c": 0.3, "d": math.nan}.items()
+            {"method": method, "gap": gap, "gap_standard_error": 0.1}
+            for method, gap in zip(networks.METHODS, (-0.3, -0.1, 0.3, math.nan), strict=False)
         ]
         assert first_epochs._above(rows).startswith(
-            "For “a”, the value that VBP maximises is above"
+            "For “VBP, tilted bound”, the value that VBP maximises is above"
         )
         assert first_epochs._above(rows[1:]) == ""

@@ -98,6 +98,23 @@ def test_every_way_agrees():
 
 
 class TestSlides:
+    def test_as_their_author_would_judge(self):
+        found = {each["says"]: each for each in records("slides")["statements"]}
+        assert [each["verdict"] for each in found.values()] == ["holds"] * 5
+        speed, bound = (
+            next(each for says, each in found.items() if words in says)
+            for words in ("1635", "lower bound")
+        )
+        assert "with separate weight samples per datapoint" in speed["paper"]
+        assert all(row["gap"] > 0.0 for row in bound["measured"]["by_jensen"])
+        rows = bound["measured"]["with_the_log_uniform_prior"]["rows"]
+        gaps = [round(row["gap_at_the_least_cut_off"], 2) for row in rows]
+        assert gaps == [5.19, 4.5, 5.18, 4.99]
+
+    def test_a_bound_that_is_exceeded_is_found(self, monkeypatch):
+        monkeypatch.setattr(slides, "_jensen", lambda name, model: {"gap": -0.1})
+        assert not slides.lower_bound({"powers": [1, 3]}).holds
+
     def test_a_number_that_differs_is_found(self, monkeypatch):
         monkeypatch.setitem(slides.SHOWN, "local", (7.8e3, 1.2e3, 1.9e2, 1.2e2))
         found = slides.lowest_variance()

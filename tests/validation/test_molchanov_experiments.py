@@ -17,6 +17,7 @@ from validation.papers.molchanov2017 import (  # noqa: E402
     models,
 )
 from validation.training.loop import ScheduledRun  # noqa: E402
+from validation.verdict import agreement  # noqa: E402
 
 
 class TestComparison:
@@ -59,13 +60,12 @@ class TestMasks:
         assert models.overlap(a, a)["overlap"] == 1.0
 
     @pytest.mark.parametrize(
-        ("overlap", "holds"), [(0.5, True), (0.795, False), (0.95, False), (0.8, False)]
+        ("overlap", "agrees"), [(0.5, True), (0.795, None), (0.95, False), (0.8, None)]
     )
-    def test_what_decides_that_the_masks_differ(self, overlap, holds):
+    def test_what_decides_that_the_masks_differ(self, overlap, agrees):
         noise = [0.80, 0.82, 0.78]
         found = comparison._decided("molchanov", [overlap, overlap + 0.01, overlap - 0.03], noise)
-        assert found["holds"] is holds
-        assert comparison._decided("molchanov", [0.5], [0.8])["holds"] is None
+        assert agreement([(found["difference"], found["half_width"])]) is agrees
 
 
 class TestSchedule:

@@ -45,15 +45,43 @@ def test_a_verdict_is_decided_and_not_written_down(monkeypatch):
     assert STATEMENTS["kingma-cubic-accurate"]()["verdict"] == "holds"
 
 
-def test_one_network_supports_a_statement_and_does_not_contradict_it(monkeypatch):
-    found = appendices.ratios("per_example", "local")
+def test_networks_support_a_statement_and_do_not_contradict_it(monkeypatch):
     assert STATEMENTS["kingma-stable-factor"]()["verdict"] == "not decided"
-    stable = {key: (2.0, error) for key, (_, error) in found.items()}
-    monkeypatch.setattr(appendices, "ratios", lambda over, under: stable)
-    assert STATEMENTS["kingma-stable-factor"]()["verdict"] == "holds"
-    assert STATEMENTS["kingma-early"]()["verdict"] == "not decided"
+    for factor, error, expected in (
+        (1.0, 0.01, "holds"),
+        (1.0, 0.4, "not decided"),  # the interval reaches 1.5
+        (2.0, 0.01, "not decided"),  # another training than the paper's
+    ):
+        found = dict.fromkeys(appendices.LAYERS, (factor, error))
+        monkeypatch.setattr(appendices, "changes", lambda over, under, found=found: found)
+        assert STATEMENTS["kingma-stable-factor"]()["verdict"] == expected
     assert listing._verdict("kingma-stable-factor") == "is not decided"
     assert listing._verdict("kingma-early") == "(the statement holds)"
+
+
+def test_what_else_the_sources_state():
+    """Statements that no list had, with the numbers that decide them."""
+    verdicts = {
+        "kingma-noise-of-correlated-weights": "holds",
+        "kingma-table-2-caption": "holds",
+        "kingma-large-alphas": "holds",
+        "kingma-dropconnect": "fails",
+        "hron-correlated-infinite": "holds",
+        "hron-correlated-overfits": "holds",
+        "vbp-relaxed-rectifier": "holds",
+        "gal-sign-of-the-error": "fails",
+        "gal-denominator": "fails",
+    }
+    assert {name: RECORDS[name]["verdict"] for name in verdicts} == verdicts
+    found = {name: RECORDS[name]["measured"] for name in verdicts}
+    ours = found["kingma-noise-of-correlated-weights"]["ours"].values()
+    assert [round(ratio, 1) for ratio, _ in ours] == [4.2, 2.0, 2.7, 3.0]
+    assert found["vbp-relaxed-rectifier"]["times_c"] == pytest.approx(0.27846, abs=1e-5)
+    assert found["gal-sign-of-the-error"] == {"as_printed": -1.0, "with_minus": 1.0}
+    kl = found["kingma-dropconnect"]["kl"]
+    assert kl[-1] - kl[-2] == pytest.approx(8 * math.log(10))
+    for name in ("vbp-proposition-1", "vbp-proposition-2"):
+        assert "so this is a reconstruction" in RECORDS[name]["note"]
 
 
 def test_one_claim_from_the_command_line(capsys):

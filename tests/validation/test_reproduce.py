@@ -106,6 +106,19 @@ class TestList:
         assert {name for each in SYSTEMS for name in each.run} <= set(WORKS)
         assert {name for each in SYSTEMS for name in each.claims} == {c["name"] for c in CLAIMS}
 
+    def test_every_section_of_the_sources_has_an_entry(self):
+        assert list(listing.sections()) == list(listing.PAPERS)
+        for paper, sections in listing.sections().items():
+            places = [place for section in sections.values() for place in section]
+            assert sorted(places) == sorted({s.where for s in SYSTEMS if s.paper == paper})
+            assert all(sections.values()), paper
+
+    def test_what_was_not_tried_has_a_cost(self):
+        untried = [each for each in SYSTEMS if each.without and not (each.run or each.claims)]
+        assert untried
+        assert [each.what for each in untried if not each.cost] == []
+        assert all(each.cost in line for each in untried for line in each.shown_by()[-1:])
+
     @pytest.mark.parametrize("each", SYSTEMS, ids=lambda s: f"{s.paper}: {s.what[:40]}")
     def test_an_entry(self, each):
         assert each.where

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from validation.output import Record
+from validation.verdict import verdict
 
 # The prefixes of the names of their statements.
 PAPERS = {
@@ -22,20 +23,19 @@ ABOUT = 1.5
 
 
 class Found(NamedTuple):
-    """Whether a statement holds, or None; the numbers that decide it, and what they mean."""
+    """Whether what was measured agrees with a statement; the numbers, and what they mean.
+
+    ``networks`` says that they are of networks that are not trained as the paper's.
+    """
 
     holds: bool | None
     measured: Record
     note: str
+    networks: bool = False
 
     def record(self) -> Record:
-        verdict = {True: "holds", False: "fails", None: "not decided"}[self.holds]
-        return {"verdict": verdict, "measured": self.measured, "note": self.note}
-
-
-def by_one_network(holds: bool) -> bool | None:
-    """A network of ours, trained otherwise than the paper's, may support it, not contradict it."""
-    return holds or None
+        decided = verdict(self.holds, networks=self.networks)
+        return {"verdict": decided, "measured": self.measured, "note": self.note}
 
 
 STATEMENTS: dict[str, Callable[[], Record]] = {}

@@ -13,6 +13,7 @@ from validation.paths import ROOT
 from validation.reproduce.work import record_of
 
 FILE = Path(__file__).with_name("systems.toml")
+SECTIONS = FILE.with_name("sections.toml")
 PAPERS = {
     "kingma2015": "Kingma, Salimans and Welling 2015, arXiv:1506.02557",
     "kingma2015_slides": "slides about Kingma et al. 2015",
@@ -29,7 +30,7 @@ class System(NamedTuple):
 
     ``library`` names the implementation, as one would import it. Experiments and studies (``run``),
     statements of ``python -m validation.papers`` (``claims``) and ``tests`` show it. ``without``
-    says what is missing, and why.
+    says what is missing, and why, and ``cost`` what it would take to try it.
     """
 
     paper: str
@@ -40,11 +41,19 @@ class System(NamedTuple):
     claims: Sequence[str] = ()
     tests: Sequence[str] = ()
     without: str = ""
+    cost: str = ""
 
     def shown_by(self) -> list[str]:
         lines = [f"{record_of(name)} ({name})" for name in self.run]
         lines += [f"{STATEMENTS} (papers): {name} {_verdict(name)}" for name in self.claims]
-        return [*lines, *self.tests, *([f"missing: {self.without}"] if self.without else [])]
+        missing = f"missing: {self.without}" + (f" (cost: {self.cost})" if self.cost else "")
+        return [*lines, *self.tests, *([missing] if self.without else [])]
+
+
+@cache
+def sections() -> dict[str, dict[str, list[str]]]:
+    """Return the sections of each source, with the places that the systems name in them."""
+    return tomllib.loads(SECTIONS.read_text(encoding="utf-8"))
 
 
 @cache

@@ -78,7 +78,13 @@ from ._likelihoods import (
 from ._moments import Moments, avg_pool, max_pool, relu
 from ._posterior import Dropout, Normal
 from ._predict import predict
-from ._priors import NormalPrior, ScaleMixturePrior, StudentTPrior
+from ._priors import (
+    HorseshoePrior,
+    NormalPrior,
+    PowerPrior,
+    ScaleMixturePrior,
+    StudentTPrior,
+)
 from ._samples import sample, to_deterministic, to_variational, zero_means
 from ._sparsity import density_threshold, log_alpha, prune, sparsity, threshold_curve
 from ._trees import kl, named_kl, neg_kl
@@ -87,9 +93,11 @@ __all__ = [
     "Bound",
     "Dropout",
     "Groups",
+    "HorseshoePrior",
     "Moments",
     "Normal",
     "NormalPrior",
+    "PowerPrior",
     "Prediction",
     "Prior",
     "ScaleMixturePrior",

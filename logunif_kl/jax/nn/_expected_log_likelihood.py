@@ -163,7 +163,8 @@ def expected_categorical_log_likelihood(output: Moments, labels: Any, form: str 
     Notes
     -----
     Haussmann et al. (2018), section 2.4, say that the case of several classes is similar to that of
-    two, but do not derive the formula. Their published code uses ``"taylor"``.
+    two, but do not derive the formula. Their published code (its last commit, f70be32) samples the
+    outputs by default, with ``sample=True``; ``"taylor"`` is its other branch.
 
     Examples
     --------

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 
 from ... import _layers
 from ..._display import in_short
-from ..._layers import _student
+from ..._layers import _horseshoe, _student
+from .. import neg_kl_normal
 from ._noise import check_key
 
 Array = Any
@@ -107,6 +108,96 @@ def _of_student_rule(df: float, scale: float, primals: Any, tangents: Any) -> An
     d_mu, d_log_sigma2 = _student.neg_kl_slopes(jnp, mu, log_sigma2, df, scale)
     tangent = d_mu * tangents[0] + d_log_sigma2 * tangents[1]
     return _of_student(df, scale, mu, log_sigma2), tangent
+
+
+class HorseshoePrior(_layers.HorseshoePrior):
+    r"""The horseshoe prior of each weight.
+
+    The prior is N(0, scale^2 lambda^2), where lambda has a half-Cauchy distribution. With
+    x = w^2/(2 scale^2) and the exponential integral E1,
+
+    .. math::
+
+        p(w) = \frac{e^x E_1(x)}{\mathrm{scale} \sqrt{2 \pi^3}}, \qquad
+        -\mathrm{KL}(q \,\Vert\, p) = \tfrac12 \log(2 \pi e \sigma^2) + \mathrm{E} \log p(w)
+
+    It is a proper density, and -KL has no constant to choose. The documentation of
+    `logunif_kl.torch.nn.HorseshoePrior` has the method and its errors, which are the same here.
+
+    Parameters
+    ----------
+    scale : float
+        The scale, positive and finite.
+
+    Raises
+    ------
+    TypeError
+        If `scale` is not a real number.
+    ValueError
+        If `scale` is not positive or not finite.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> weight = nn.Normal(jnp.array([0.0, 1.0]), jnp.full(2, -2.0))
+    >>> print(f"{nn.neg_kl(weight, penalty=nn.HorseshoePrior(scale=0.1)):.3f}")
+    -3.705
+    """
+
+    def neg_kl(self, mu: Array, log_sigma2: Array) -> Array:
+        """Compute -KL(q || p) of each weight, to be *maximised* (ELBO sign)."""
+        return _of_horseshoe(self.scale, mu, log_sigma2)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _of_horseshoe(scale: float, mu: Array, log_sigma2: Array) -> Array:
+    return _horseshoe.neg_kl(jnp, *jnp.broadcast_arrays(mu, log_sigma2), scale)
+
+
+@_of_horseshoe.defjvp
+def _of_horseshoe_rule(scale: float, primals: Any, tangents: Any) -> Any:
+    slopes = _horseshoe.neg_kl_slopes(jnp, *jnp.broadcast_arrays(*primals), scale)
+    tangent = slopes[0] * tangents[0] + slopes[1] * tangents[1]
+    return _of_horseshoe(scale, *primals), tangent
+
+
+class PowerPrior(_layers.PowerPrior):
+    r"""The improper prior p(w) = abs(w)^-c of each weight.
+
+    With the log-uniform prior's -KL for ``log_c=0`` and the entropy H of N(mu, sigma^2),
+
+    .. math::
+
+        -\mathrm{KL}(q \,\Vert\, p) = c\, [-\mathrm{KL}(q \,\Vert\, 1/|w|)] + (1 - c)\, H
+
+    ``c=1`` is the log-uniform prior, and ``c=0`` the uniform one. The documentation of
+    `logunif_kl.torch.nn.PowerPrior` says more.
+
+    Parameters
+    ----------
+    c : float
+        The power, 0 <= c <= 1.
+
+    Raises
+    ------
+    TypeError
+        If `c` is not a real number.
+    ValueError
+        If `c` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from logunif_kl.jax import nn
+    >>> weight = nn.Normal(jnp.array([0.0, 1.0]), jnp.full(2, -2.0))
+    >>> print(f"{nn.neg_kl(weight, penalty=nn.PowerPrior(0.5)):.3f}")
+    1.701
+    """
+
+    def neg_kl(self, mu: Array, log_sigma2: Array) -> Array:
+        """Compute -KL(q || p) of each weight, to be *maximised* (ELBO sign)."""
+        return self._neg_kl(neg_kl_normal(mu, log_sigma2, log_c=0.0), log_sigma2)
 
 
 @partial(

@@ -54,7 +54,13 @@ from ._load_sparse import load_sparse
 from ._models import kl, named_kl, neg_kl, parameter_groups
 from ._moments import Moments
 from ._predict import predict
-from ._priors import NormalPrior, ScaleMixturePrior, StudentTPrior
+from ._priors import (
+    HorseshoePrior,
+    NormalPrior,
+    PowerPrior,
+    ScaleMixturePrior,
+    StudentTPrior,
+)
 from ._prune import prune, zero_means
 from ._sampled import SampledModule
 from ._sampling import sampling
@@ -71,12 +77,14 @@ __all__ = [
     "Conversion",
     "GaussianDropoutA",
     "GaussianDropoutLinear",
+    "HorseshoePrior",
     "LazyVariationalConv1d",
     "LazyVariationalConv2d",
     "LazyVariationalConv3d",
     "LazyVariationalLinear",
     "Moments",
     "NormalPrior",
+    "PowerPrior",
     "Prediction",
     "Prior",
     "SampledModule",

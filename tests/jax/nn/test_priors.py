@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.test_util import check_grads
 
 from logunif_kl.jax import nn
-from tests.priors import EPS, STUDENT, normal_ratios, student, student_slopes
+from tests.priors import EPS, HORSESHOE, STUDENT, normal_ratios, student, student_slopes
 
 
 class Laplace:
@@ -32,6 +32,8 @@ class Laplace:
 PRIORS = {
     "normal": nn.NormalPrior(0.5),
     "student": nn.StudentTPrior(2.0, 0.3),
+    "horseshoe": nn.HorseshoePrior(0.3),
+    "power": nn.PowerPrior(0.8),
     "toy": Laplace(),
     "mixture": nn.ScaleMixturePrior(0.25, 1.0, 0.05, samples=2, key=jax.random.key(0)),
 }
@@ -63,6 +65,19 @@ def test_slopes_of_student(dtype):
             d_mu, d_log_sigma2 = student_slopes(float(m), float(s), df, scale)
             assert abs(float(found[0]) - d_mu) <= 20.0 * EPS[dtype] * abs(d_mu)
             assert abs(float(found[1]) - d_log_sigma2) <= 10.0 * EPS[dtype] * (df + 1.0)
+
+
+def test_horseshoe(dtype):
+    for scale in {given[2] for given, _ in HORSESHOE}:
+        rows = [(given, exact) for given, exact in HORSESHOE if given[2] == scale]
+        mu, log_sigma2 = np.array([given[:2] for given, _ in rows], dtype).T
+        of = jax.jit(jax.vmap(jax.value_and_grad(nn.HorseshoePrior(scale).neg_kl, (0, 1))))
+        value, (d_mu, d_log_sigma2) = of(mu, log_sigma2)
+        exact = np.array([each for _, each in rows]).T
+        eps = EPS[dtype]
+        assert (np.abs(value - exact[0]) <= eps * (10.0 + 2.0 * np.abs(exact[0]))).all()
+        assert (np.abs(d_mu - exact[1]) <= 20.0 * eps * np.abs(exact[1])).all()
+        assert (np.abs(d_log_sigma2 - exact[2]) <= 10.0 * eps).all()
 
 
 @pytest.mark.slow

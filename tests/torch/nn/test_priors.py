@@ -11,7 +11,15 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from tests.priors import EPS, STUDENT, normal_ratios, student, student_slopes  # noqa: E402
+from tests.priors import (  # noqa: E402
+    EPS,
+    HORSESHOE,
+    STUDENT,
+    horseshoe,
+    normal_ratios,
+    student,
+    student_slopes,
+)
 from tests.torch.nn.cases import compiled, copies, finite  # noqa: E402
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -39,6 +47,8 @@ class Laplace:
 PRIORS = {
     "normal": nn.NormalPrior(0.5),
     "student": nn.StudentTPrior(2.0, 0.3),
+    "horseshoe": nn.HorseshoePrior(0.3),
+    "power": nn.PowerPrior(0.8),
     "toy": Laplace(),
     "mixture": mixture(),
 }
@@ -68,7 +78,8 @@ class TestStudent:
             assert abs(found[0] - d_mu) <= 20.0 * EPS[dtype] * abs(d_mu)
             assert abs(found[1] - d_log_sigma2) <= 10.0 * EPS[dtype] * (df + 1.0)
 
-    def test_extremes(self, dtype):
+    @pytest.mark.parametrize("prior", [nn.StudentTPrior(1.0, 0.1), nn.HorseshoePrior(0.1)])
+    def test_extremes(self, dtype, prior):
         """Nothing overflows where -KL is finite."""
         kind = DTYPES[dtype]
         most = math.log(torch.finfo(kind).max)
@@ -79,19 +90,67 @@ class TestStudent:
             given = [mu.clone(), torch.full_like(mu, log_sigma2, dtype=kind)]
             for x in given:
                 x.requires_grad_()
-            found = nn.StudentTPrior(1.0, 0.1).neg_kl(*given)
+            found = prior.neg_kl(*given)
             found.sum().backward()
             assert finite(found, *(x.grad for x in given))
 
 
-class TestStudentInTransforms:
+@pytest.mark.parametrize("dtype", DTYPES)
+class TestHorseshoe:
+    def test_values_and_slopes(self, dtype):
+        """Against quadrature in 50 digits, within the errors that the documentation declares."""
+        for (mu, log_sigma2, scale), exact in HORSESHOE:
+            given = torch.tensor([mu, log_sigma2], dtype=DTYPES[dtype], requires_grad=True)
+            found = nn.HorseshoePrior(scale).neg_kl(*given)
+            found.backward()
+            value, d_mu, d_log_sigma2 = found.item(), *given.grad.tolist()
+            assert abs(value - exact[0]) <= EPS[dtype] * (10.0 + 2.0 * abs(exact[0]))
+            assert abs(d_mu - exact[1]) <= 20.0 * EPS[dtype] * abs(exact[1])
+            assert abs(d_log_sigma2 - exact[2]) <= 10.0 * EPS[dtype]
+
+    @pytest.mark.slow
+    def test_the_numbers_on_file(self, dtype):
+        given, exact = HORSESHOE[-1]
+        assert [float(x) for x in horseshoe(*given)] == pytest.approx(exact, rel=1e-15)
+
+    def test_has_the_tails_of_a_cauchy_distribution(self, dtype):
+        """E1(x) exp(x) is nearly 1/x: log p falls as -2 log|w|."""
+        mu = torch.tensor([1e6, 1e7], dtype=DTYPES[dtype])
+        near, far = nn.HorseshoePrior(1.0).neg_kl(mu, torch.zeros_like(mu)).tolist()
+        assert near - far == pytest.approx(2.0 * math.log(10.0), rel=1e-5)
+
+
+def test_power_prior():
+    """Between the uniform prior, whose -KL is the entropy, and the log-uniform one."""
+    mu, log_sigma2 = torch.tensor([0.0, 0.3, -1.0]).double(), torch.tensor([-2.0, 1.0, -6.0])
+    given = [mu.requires_grad_(), log_sigma2.double().requires_grad_()]
+    uniform, between, log_uniform = (nn.PowerPrior(c).neg_kl(*given) for c in (0.0, 0.25, 1.0))
+    entropy = 0.5 * (math.log(2.0 * math.pi) + 1.0 + given[1])
+    torch.testing.assert_close(uniform, entropy)
+    torch.testing.assert_close(log_uniform, lk.torch.neg_kl_normal(*given, log_c=0.0))
+    torch.testing.assert_close(between, 0.75 * uniform + 0.25 * log_uniform)
+    assert torch.autograd.gradcheck(nn.PowerPrior(0.25).neg_kl, given)
+    # By quadrature in 50 digits.
+    with mpmath.workdps(50):
+        sigma = mpmath.exp(mpmath.mpf(1) / 2)
+        mean = mpmath.quad(
+            lambda w: mpmath.log(abs(w)) * mpmath.npdf(w, mpmath.mpf(0.3), sigma),
+            [-30, -10, -3, -1, 0, 1, 3, 10, 30],
+        )
+        exact = (mpmath.log(2 * mpmath.pi) + 2) / 2 - mean / 4
+    found = nn.PowerPrior(0.25).neg_kl(*torch.tensor([0.3, 1.0], dtype=torch.float64))
+    assert abs(found.item() - exact) < 1e-14
+
+
+class TestInTransforms:
     PRIOR = nn.StudentTPrior(1.5, 0.4)
     GIVEN = torch.tensor([0.3, -1.0, 0.01]).double(), torch.tensor([-2.0, 1.0, -6.0]).double()
 
-    def test_second_derivatives(self):
+    @pytest.mark.parametrize("prior", [PRIOR, nn.HorseshoePrior(0.4)])
+    def test_second_derivatives(self, prior):
         values = [x.clone().requires_grad_() for x in self.GIVEN]
         for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
-            assert check(self.PRIOR.neg_kl, values)
+            assert check(prior.neg_kl, values)
 
     def test_forward_mode_and_vmap(self):
         def total(mu, log_sigma2):
@@ -174,7 +233,7 @@ class TestLayers:
         made = [*copies(layer)]
         found = layer.kl().item()
         assert [each.kl().item() for each in made] == [found] * 3
-        if name in ("normal", "student", "method", "fit"):
+        if name in ("normal", "student", "horseshoe", "power", "method", "fit"):
             assert [each.penalty for each in made] == [layer.penalty] * 3
 
     def test_conversions(self, name):

@@ -88,3 +88,52 @@ def reparametrisation() -> Found:
         note="for log p = log sigmoid(w), w ~ N(0.4, 0.25), by quadrature both means are the "
         f"derivative; the variance of the log-derivative estimate is {ratio:.0f} times as large",
     )
+
+
+@statement(
+    "gal-sign-of-the-error",
+    "Dropout as Bayesian Neural networks, end",
+    "dropout training is variational inference if err is proportional to log p(y | f(x)), where "
+    "the risk, the sum of err and a regulariser, is minimised",
+)
+def sign_of_the_error() -> Found:
+    """Compare the gradients in theta for log p = log sigmoid(theta x), by its two signs."""
+    theta, x, step = 0.4, 1.5, 1e-6
+
+    def slope(sign: float) -> float:
+        ends = (sign * float(log_sigmoid((theta + s * step) * x)) for s in (1.0, -1.0))
+        above, below = ends
+        return (above - below) / (2.0 * step)
+
+    wanted = slope(-1.0)  # (ELBO BNN) has the sum of -log p
+    found = {"as_printed": slope(1.0) / wanted, "with_minus": slope(-1.0) / wanted}
+    return Found(
+        holds=math.isclose(found["as_printed"], 1.0),
+        measured=found,
+        note="(ELBO BNN), which is minimised, has the sum of -log p(y | f(x)), so err is -log p up "
+        "to a positive factor: as printed its gradient has the opposite sign, and training would "
+        "make the data less likely",
+    )
+
+
+@statement(
+    "gal-denominator",
+    "Bayesian Neural Networks basics",
+    "the likelihood is the first, and the prior the second term on the denominator of Bayes' "
+    "theorem",
+)
+def denominator() -> Found:
+    """Integrate the posterior for a prior N(0, 1) and p(y | w) = sigmoid(w)."""
+    likelihood = np.exp(log_sigmoid(NODES))
+    evidence = float(np.sum(WEIGHTS * likelihood))
+    above = float(np.sum(WEIGHTS * likelihood / evidence))
+    # With likelihood and prior below, the integrand is evidence/(likelihood prior) over all w.
+    w = np.linspace(-8.0, 8.0, 1601)
+    below = evidence / (np.exp(log_sigmoid(w)) * np.exp(-0.5 * w * w) / math.sqrt(2.0 * math.pi))
+    printed = float(np.sum(below) * (w[1] - w[0]))
+    return Found(
+        holds=math.isclose(printed, 1.0),
+        measured={"integral_with_both_above": above, "integral_with_both_below": printed},
+        note="the post's own formula, p(y | X, w) p(w)/p(y | X), has both in the numerator, where "
+        f"the posterior integrates to {above:.6f}; the marginal likelihood is the denominator",
+    )

@@ -72,7 +72,6 @@ def summarised(rows: list[Record]) -> Iterator[Record]:
 def looked(method: str, last: int, several: list[Record]) -> Record:
     return {
         "method": method,
-        "title": METHODS[method].title,
         "epochs": last,
         **named("test_error", [at(row, last, "test_error") for row in several]),
         **named("pruned_first", [at(row, 1, "pruned_percent") for row in several]),
@@ -81,7 +80,7 @@ def looked(method: str, last: int, several: list[Record]) -> Record:
 
 
 SHOWN: tuple[tuple[str, Cell], ...] = (
-    ("method", "{title}"),
+    ("method", networks.title),
     ("epochs", "{epochs}"),
     ("test error in %", measured("test_error")),
     ("% with log α > 3 after the first", measured("pruned_first", 1)),
@@ -107,15 +106,17 @@ def show(record: Record) -> str:
         ],
         *SHOWN,
     )
-    title = "The methods that Figure 2's record has, after as many epochs, with the same seeds:"
-    found = [shown, _above(record["summary"]), title, compared]
+    heading = "The methods that Figure 2's record has, after as many epochs, with the same seeds:"
+    found = [shown, _above(record["summary"]), heading, compared]
     return "\n\n".join(filter(None, [*found, _sparsity(record["rows"], beside)]))
 
 
 def _above(summary: list[Record]) -> str:
     """Say with which forms the value that VBP maximises is too high."""
     high = [
-        f"“{row['title']}”" for row in summary if row["gap"] + 2.0 * row["gap_standard_error"] < 0.0
+        f"“{networks.title(row)}”"
+        for row in summary
+        if row["gap"] + 2.0 * row["gap_standard_error"] < 0.0
     ]
     if not high:
         return ""

@@ -20,13 +20,14 @@ import torch
 from logunif_kl._atomic_io import plain_log_scale
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
-from validation.markdown import Cell, columns, measured, number, rounded, with_error, yes
+from validation.markdown import Cell, columns, measured, number, rounded, with_error
 from validation.papers.haussmann2018 import networks
 from validation.papers.haussmann2018.networks import METHODS, Annealed, network
-from validation.summary import grouped, mean_and_error, named
+from validation.summary import grouped, interval, mean_and_error, named
 from validation.training.data import Split
 from validation.training.loop import Settings, evaluate, flushed, seeded
 from validation.training.networks import variational
+from validation.verdict import BY_THE_RULE, agreement, of_networks
 
 THRESHOLD = 3.0  # on log alpha, after Molchanov et al. 2017; section 4
 CURVE = ("epoch", "test_error", "pruned_percent", "log_likelihood", "neg_kl")
@@ -123,7 +124,6 @@ def summarised(rows: list[Record]) -> Iterator[Record]:
         gone = [row["curve"][:EARLY][-1]["pruned_percent"] for row in several]
         yield {
             "method": method,
-            "title": METHODS[method].title,
             "seeds": len(several),
             **named("test_error", [row["test_error"] for row in several]),
             **named("early_error", [_early(row) for row in several]),
@@ -139,22 +139,22 @@ def summarised(rows: list[Record]) -> Iterator[Record]:
 
 
 def statements(rows: list[Record]) -> list[Record]:
-    """Decide the statements of section 4 about all four data sets (or the majority: three).
-
-    With two seeds or more, a statement must hold for each.
-    """
+    """Measure the statements of section 4 about all four data sets (or the majority: three)."""
     of = {(row["method"], row["seed"]): row for row in rows}
     seeds = sorted({row["seed"] for row in rows})
     found = []
 
-    def decide(statement: str, numbers: list[Any], holds: list[bool] | None = None) -> None:
-        """Unless `holds` is given, a statement holds if each first number is below the second."""
-        holds = [a < b for a, b in numbers] if holds is None else holds
-        decided = all(holds) if len(seeds) > 1 else None
-        found.append({"statement": statement, "ours": numbers, "holds": decided})
+    def enter(statement: str, numbers: list[list[float]], high: float = 0.0) -> None:
+        """Enter a statement that the difference of two numbers, or a number, is below ``high``."""
+        differences = [each[0] - each[1] if len(each) > 1 else each[0] for each in numbers]
+        between = interval(differences)
+        agrees = agreement([between], high=high)
+        found.append(
+            {"statement": statement, "ours": numbers, "interval": between, "agrees": agrees}
+        )
 
-    def share(row: Record) -> Any:
-        return row["fixed"]["pruned_percent"]
+    def share(row: Record) -> float:
+        return float(row["fixed"]["pruned_percent"])
 
     if not all(("vbp", seed) in of for seed in seeds):
         return found
@@ -162,24 +162,22 @@ def statements(rows: list[Record]) -> list[Record]:
     if all(("sampled", seed) in of for seed in seeds):
         pairs = list(zip(ours, (of["sampled", seed] for seed in seeds), strict=True))
         errors = [[a["test_error"], b["test_error"]] for a, b in pairs]
-        decide("VBP has a lower test error than sampled variational dropout", errors)
+        enter("VBP has a lower test error than sampled variational dropout", errors)
         steep = [[_early(a), _early(b)] for a, b in pairs]
-        decide("VBP has the steeper learning curve", steep)
+        enter("VBP has the steeper learning curve: a lower mean error of ten epochs", steep)
         shares = [[share(a), share(b)] for a, b in pairs]
-        decide("VBP is less sparse than sampled variational dropout", shares)
-    majority = [share(row) > 50.0 for row in ours]
-    decide("VBP prunes the far majority of the weights", [[share(row)] for row in ours], majority)
+        enter("VBP is less sparse than sampled variational dropout", shares)
+    kept = [[100.0 - share(row)] for row in ours]
+    enter("VBP prunes the far majority of the weights: it keeps less than half", kept, 50.0)
     both = [(row["fixed"], row["by_histogram"]) for row in ours if row["by_histogram"]]
     if len(both) == len(ours):
-        decide(
-            "log α > 3 prunes more than the histogram's threshold, at a greater cost in accuracy",
-            [[fixed["pruned_percent"], chosen["pruned_percent"]] for fixed, chosen in both],
-            [
-                fixed["pruned_percent"] > chosen["pruned_percent"]
-                and fixed["error_percent"] > chosen["error_percent"]
-                for fixed, chosen in both
-            ],
-        )
+        for statement, name in (
+            ("log α > 3 prunes more than the histogram's threshold: it keeps less", "pruned"),
+            ("log α > 3 costs more accuracy than the histogram's threshold", "error"),
+        ):
+            column = f"{name}_percent"
+            pairs_of = [[chosen[column], fixed[column]] for fixed, chosen in both]
+            enter(statement, pairs_of)
     return found
 
 
@@ -213,7 +211,7 @@ def show(record: Record) -> str:
 
     shown = columns(
         record["summary"],
-        ("method", "{title}"),
+        ("method", networks.title),
         ("test error in %", measured("test_error")),
         ("mean of the first 10 epochs", measured("early_error")),
         (
@@ -229,18 +227,28 @@ def show(record: Record) -> str:
         ("variance of outputs / sampled", rounded("variance_ratio")),
         ("training", lambda row: f"{row['seconds'] / 3600:.1f} h"),
     )
-    said = columns(
-        record["statements"],
+    return (
+        f"{shown}{_histograms(record)}\n\nThe paper's statements about the learning curves "
+        f"(section 4). {BY_THE_RULE} The paper's initial values are not known.\n\n"
+        f"{said(statements(record['rows']))}"
+    )
+
+
+def said(found: list[Record]) -> str:
+    """Write the table of some statements, with the verdicts."""
+    return columns(
+        found,
         ("statement", "{statement}"),
         (
             "seed by seed",
             lambda row: "; ".join(" against ".join(f"{v:.2f}" for v in e) for e in row["ours"]),
         ),
-        ("holds", lambda row: yes(row["holds"])),
-    )
-    return (
-        f"{shown}{_histograms(record)}\n\nThe paper's statements about the learning curves. A "
-        f"statement holds if it holds for each seed:\n\n{said}"
+        (
+            "difference, 95 %",
+            lambda row: f"{row['interval'][0]:+.2f} ± {number(row['interval'][1], 2)}",
+        ),
+        ("our networks", lambda row: of_networks(row["agrees"])[0]),
+        ("verdict", lambda row: of_networks(row["agrees"])[1]),
     )
 
 
@@ -257,7 +265,7 @@ def _histograms(record: Record) -> str:
 
     shown = columns(
         record["summary"],
-        ("method", "{title}"),
+        ("method", networks.title),
         ("threshold, seed by seed", thresholds_of),
         ("% pruned at log α > 10", _of_seeds(record, at_ten("pruned_percent"))),
         ("error in %", _of_seeds(record, at_ten("error_percent"))),
@@ -267,7 +275,7 @@ def _histograms(record: Record) -> str:
         "weights that are kept, and weights that are being pruned. The weights above 12, "
         f"{min(beyond):.1f} to {max(beyond):.1f} % at the end, do not count as a mode. A threshold "
         "of 10 separates them from the rest. It prunes less than 3 does, at about the same error, "
-        f"so the last statement below depends on which modes are meant:\n\n{shown}"
+        f"so the last two statements below depend on which modes are meant:\n\n{shown}"
     )
 
 
@@ -283,7 +291,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     rows = parts.by_seed(
         "networks", settings["methods"], settings, train, dataset, parts, without=["methods"]
     )
-    return {"summary": list(summarised(rows)), "statements": statements(rows), "rows": rows}
+    return {"summary": list(summarised(rows)), "rows": rows}
 
 
 TRAINED = ["vbp", "sampled", "vbp_warm"]

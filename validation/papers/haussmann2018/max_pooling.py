@@ -87,7 +87,6 @@ def summarised(rows: list[Record]) -> Iterator[Record]:
     for method, several in grouped(rows, "method").items():
         yield {
             "method": method,
-            "title": METHODS[method].title,
             **averaged(several, "test_error", "test_log_likelihood", "log_likelihood"),
             "seconds": sum(row["seconds"] for row in several),
         }
@@ -96,7 +95,7 @@ def summarised(rows: list[Record]) -> Iterator[Record]:
 def show(record: Record) -> str:
     return columns(
         record["summary"],
-        ("method", "{title}"),
+        ("method", networks.title),
         ("test error in %", measured("test_error")),
         ("log-likelihood of a test image", measured("test_log_likelihood", 3)),
         ("expected log-likelihood in training", measured("log_likelihood", 3)),

@@ -44,13 +44,18 @@ class Method(NamedTuple):
 
 METHODS = {
     "vbp": Method("VBP, tilted bound", "tilted"),
-    "vbp_taylor": Method("VBP, as the authors' code", "taylor", STEEPNESS),
+    "vbp_taylor": Method("VBP, Taylor expansion, C = 100", "taylor", STEEPNESS),
     "vbp_quadratic": Method("VBP, quadratic bound", "quadratic"),
     "sampled": Method("sampled variational dropout"),
     # The variants that the paper leaves out (section 4).
     "vbp_warm": Method("VBP, tilted bound, warm-up", "tilted", warm_up=WARM_UP),
     "sampled_warm": Method("sampled variational dropout, warm-up", warm_up=WARM_UP),
 }
+
+
+def title(row: Record) -> str:
+    """Return the title of a row's method. Records also hold the title that it had at their time."""
+    return METHODS[row["method"]].title
 
 
 def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequential:

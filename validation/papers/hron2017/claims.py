@@ -1,14 +1,20 @@
-"""Statements of Hron et al. in section 4 and appendix A."""
+"""Statements of Hron et al. in sections 3 and 4, and in appendix A."""
 
+import json
 import math
 from collections.abc import Callable
+from typing import Any
 
 import mpmath
 import numpy as np
 
 import logunif_kl as lk
 from validation.papers import definition
+from validation.papers.hron2017.models import MODELS, Model, integral
 from validation.papers.statement import Found, statement
+from validation.paths import RESULTS
+from validation.summary import interval
+from validation.verdict import agreement
 
 HALF = mpmath.mpf(1) / 2
 ALPHAS = ("0.02", "0.3", "1", "5", "200")
@@ -213,4 +219,89 @@ def comparison_bound() -> Found:
         f"violated by {-min(printed):.3f}; with + gamma it holds, and the convergence with it"
         if min(mended) > 0
         else "neither sign of gamma makes it a bound",
+    )
+
+
+@statement(
+    "hron-correlated-infinite",
+    "section 3",
+    "under the log-uniform prior over the weights, KL of correlated noise w_i = s theta_i is "
+    "infinite for any theta",
+)
+def correlated_infinite() -> Found:
+    """Read the growth of KL as the line along theta, thickened to a width, becomes thin."""
+    path = RESULTS / "hron2017" / "correlated.json"
+    growth = json.loads(path.read_text(encoding="utf-8"))["growth"]
+    slopes = {str(row["weights"]): row["rows"][-1]["slope_from_the_row_above"] for row in growth}
+    away = max(abs(slope - (int(weights) - 1)) for weights, slope in slopes.items())
+    return Found(
+        holds=away < 1e-9,
+        measured={"slope_in_log_of_1_over_width_by_weights": slopes},
+        note="of a row of n weights, thickened to a width, KL grows as (n - 1) log(1/width): the "
+        f"slopes agree to {away:.0e} for n from 1 to {growth[-1]['weights']}. A row of one weight "
+        "has a finite KL, which the paper does not except",
+    )
+
+
+@statement(
+    "hron-correlated-overfits",
+    "section 3",
+    "with the prior over the scales s alone, the unregularised theta can overfit significantly",
+)
+def correlated_overfits() -> Found:
+    path = RESULTS / "hron2017" / "overfitting.json"
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    ours = [row for row in rows if row["method"] == "variational_a"]
+    lost = {
+        n: interval([row["lost"] for row in ours if row["examples"] == n])
+        for n in sorted({row["examples"] for row in ours})
+    }
+    fewest, (middle, half) = next(iter(lost.items()))
+    return Found(
+        holds=agreement([lost[fewest]], 0.05, math.inf),  # LEAST of `overfitting`
+        measured={str(n): each for n, each in lost.items()},
+        note=f"on {fewest} examples variational dropout A ends {middle:.2f} ± {half:.2f} nats per "
+        "test image below its best, on more examples by less; no dropout, binary dropout and "
+        "variational dropout B, with its prior over the weights, lose more",
+        networks=True,
+    )
+
+
+@statement(
+    "hron-power-family",
+    "section 2, for other powers",
+    "for p(w) = |w|^-c the posterior is proper if and only if c < 1 and the likelihood decays in "
+    "the tails; no c makes it proper if the likelihood has a positive limit in one tail, as with "
+    "separable data",
+    stated=False,
+)
+def power_family() -> Found:
+    """Integrate the likelihood times |w|^-c between cut-offs that are moved out by 1e100."""
+
+    def settles(model: Model, c: float, ends: tuple[tuple[float, float], ...]) -> bool:
+        def density(t: Any) -> Any:
+            return np.exp(model.of_log_magnitude(t) + (1.0 - c) * t)
+
+        first, second = (integral(density, *end) for end in ends)
+        return second < first * (1.0 + 1e-6)
+
+    log = math.log(10.0)
+    around_0 = ((-100.0 * log, 0.0), (-200.0 * log, 0.0))
+    in_the_tail = ((0.0, 100.0 * log), (0.0, 200.0 * log))
+    rows = []
+    with np.errstate(over="ignore"):
+        for name, model in MODELS.items():
+            for c in (0.5, 0.9, 1.0, 1.1, 1.5):
+                near, far = settles(model, c, around_0), settles(model, c, in_the_tail)
+                decays = name in ("overlapping", "linear")
+                row = {"model": name, "c": c, "finite_around_0": near, "finite_in_the_tails": far}
+                rows.append(row | {"predicted": [c < 1.0, c > 1.0 or decays]})
+    agree = [[r["finite_around_0"], r["finite_in_the_tails"]] == r["predicted"] for r in rows]
+    proper = sorted({r["model"] for r in rows if r["finite_around_0"] and r["finite_in_the_tails"]})
+    return Found(
+        holds=all(agree),
+        measured={"rows": rows},
+        note="around 0 the mass is finite if c < 1, and in the tails if c > 1 or if the likelihood "
+        f"decays, in {sum(agree)} of {len(agree)} cases: with c < 1 the posterior is proper in the "
+        f"models {' and '.join(proper)}, and c = 1, the log-uniform prior, is improper in all",
     )

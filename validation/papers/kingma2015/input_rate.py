@@ -1,9 +1,9 @@
 """Figure 1a: B in narrow networks.
 
-Three hidden layers of 100 units, 40 epochs on all training examples, averaged parameters. Gaussian
-dropout B keeps the rate of 0.2 at the inputs, which variational dropout B learns. The mean over the
-seeds with its standard error, and the same of the difference from Gaussian dropout B of the same
-seed.
+Three hidden layers of 100 units, the only width that was run; 40 epochs on all training examples,
+averaged parameters. Gaussian dropout B keeps the rate of 0.2 at the inputs, which variational
+dropout B learns. The mean over the seeds with its standard error, and the same of the difference
+from Gaussian dropout B of the same seed.
 
 Variational dropout B learns the rate of the inputs, and the divergence, which counts once for each
 weight, raises it to its bound, 0.5.

@@ -20,12 +20,13 @@ import torch
 from logunif_kl._atomic_io import plain_log_scale
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
-from validation.markdown import columns, listed, measured, number, rounded, table, yes
+from validation.markdown import columns, listed, measured, number, rounded, table
 from validation.papers.molchanov2017 import models
 from validation.papers.molchanov2017.models import CASES, TABLE_1, THRESHOLD
 from validation.summary import grouped, interval, mean_and_error, means
 from validation.training import loop
 from validation.training.parts import determining
+from validation.verdict import agreement, verdict
 
 LOOK_EVERY = 5  # epochs
 THRESHOLDS = [0.5 * step for step in range(-4, 11)]  # `threshold.py` chooses one of them
@@ -195,8 +196,6 @@ def _decided(case: str, overlap: list[float], of_noise: list[float]) -> Record:
         "more than those of two runs of it",
         "difference": mean,
         "half_width": half,
-        # One seed is not enough to decide.
-        "holds": mean < -half if len(overlap) > 1 else None,
     }
 
 
@@ -296,7 +295,10 @@ def _overlaps(found: Record) -> str:
             "difference of overlaps",
             lambda each: f"{each['difference']:+.3f} ± {number(each['half_width'], 2)}",
         ),
-        ("more than noise", lambda each: yes(each["holds"])),
+        (
+            "more than noise",
+            lambda each: verdict(agreement([(each["difference"], each["half_width"])])),
+        ),
     )
     decided = (
         "\n\nDoes another divergence change which weights are kept by more than other noise does? "
