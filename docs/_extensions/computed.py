@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from docutils import nodes
+from scipy import stats
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
@@ -90,6 +91,12 @@ def crossing() -> float:
     return math.exp(at)
 
 
+def halves(sigma: float) -> Any:
+    """Return the mixture of N(-1, sigma^2) and N(1, sigma^2) in equal parts."""
+    parts = [stats.Normal(mu=mu, sigma=sigma) for mu in (-1.0, 1.0)]
+    return stats.Mixture(parts, weights=[0.5, 0.5])
+
+
 def table(function: str, dtype: str) -> Any:
     """Return the ranges of a function in one format."""
     from logunif_kl._arithmetic.coefficients import TABLES
@@ -114,6 +121,8 @@ NAMES = {
     "lk": lk,
     "np": np,
     "math": math,
+    "stats": stats,
+    "halves": halves,
     "constant": constant,
     "result": result,
     "method": method,

@@ -25,9 +25,12 @@ def test_it_is_of_the_form(path):
     assert first == "#!/usr/bin/env bash"
     assert re.fullmatch(r"# [A-Z].{20,}\.", sentence)
     assert "work=$(mktemp -d)\ntrap 'rm -rf \"$work\"' EXIT\n" in text
-    (packages,) = re.findall(r"pip install --quiet (.+)", text)
+    ((installer, packages),) = re.findall(
+        r"(pip|npm) install --(?:quiet|silent.* --no-fund) (.+)", text
+    )
+    exact = {"pip": r"[\w.-]+==[\w.]+", "npm": r"[\w./@-]+@[\w.]+"}[installer]
     for package in packages.split():
-        assert re.fullmatch(r"[\w.-]+==[\w.]+", package), package
+        assert re.fullmatch(exact, package), package
 
 
 def test_there_are_scripts():

@@ -156,9 +156,14 @@ def _values(likelihood: str, outputs: Tensor) -> tuple[Tensor, Tensor]:
     if likelihood == "categorical":
         values = outputs.softmax(2)
         return values, _entropy(likelihood, values, values, 2)
-    link = torch.special.ndtr if likelihood == PROBIT else torch.sigmoid
+    link = _ndtr if likelihood == PROBIT else torch.sigmoid
     values = link(outputs)
     return values, _entropy(likelihood, values, link(-outputs), 2)
+
+
+def _ndtr(x: Tensor) -> Tensor:
+    """Compute Phi(x). PyTorch's ndtr is 1 + erf, which has no digits below -8 in float64."""
+    return 0.5 * torch.special.erfc(-math.sqrt(0.5) * x)
 
 
 def _entropy(likelihood: str, p: Tensor, others: Tensor, dim: int) -> Tensor:

@@ -88,6 +88,19 @@ class TestWhatIsFound:
         of_samples = stats.bernoulli(p).entropy().mean(0)
         np.testing.assert_allclose(found.mutual_information, entropy - of_samples, atol=1e-14)
 
+    @pytest.mark.parametrize(
+        ("link", "function"), [("logit", special.expit), ("probit", special.ndtr)]
+    )
+    def test_bernoulli_of_a_large_margin(self, link, function):
+        """PyTorch's ndtr is 0 below -8.3 in float64."""
+        model = nn.VariationalLinear(1, 1, dtype=torch.float64)
+        with torch.no_grad():
+            model.bias.fill_(-9.0)
+        found = nn.predict(
+            model, torch.zeros(1, 1, dtype=torch.float64), 2, likelihood="bernoulli", link=link
+        )
+        np.testing.assert_allclose(found.mean, function(-9.0), rtol=1e-13)
+
     @pytest.mark.parametrize("log_sigma2", [None, -2.0, torch.tensor([0.0, -1.0, 2.0])])
     def test_normal(self, log_sigma2):
         found, outputs = self.found("normal", 20, log_sigma2=log_sigma2)
