@@ -288,7 +288,7 @@ def power_family() -> Found:
     log = math.log(10.0)
     around_0 = ((-100.0 * log, 0.0), (-200.0 * log, 0.0))
     in_the_tail = ((0.0, 100.0 * log), (0.0, 200.0 * log))
-    rows = []
+    rows: list[dict[str, Any]] = []
     with np.errstate(over="ignore"):
         for name, model in MODELS.items():
             for c in (0.5, 0.9, 1.0, 1.1, 1.5):
