@@ -49,7 +49,7 @@ class HorseshoePrior(_layers.HorseshoePrior):
     -----
     The expectation is integrated by a trapezoidal rule, of 62 nodes in float32 and 226 in float64,
     for means and variances of all sizes. It takes about 40 times as long as that of Student's t.
-    The errors found against quadrature in 50 digits are at most (10 + 2 abs(-KL)) eps for the
+    The errors found against quadrature in 50 digits are at most (20 + 2 abs(-KL)) eps for the
     value, 10 eps for the derivative in `log_sigma2`, and 20 eps times the derivative for that in
     `mu`. Second derivatives are computed by automatic differentiation of the first.
 
