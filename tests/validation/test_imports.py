@@ -14,7 +14,7 @@ from validation.paths import PACKAGE, ROOT
 LEVELS = (
     ("__init__", "paths"),
     ("output", "generated"),
-    ("record", "markdown", "summary"),
+    ("record", "markdown", "summary", "verdict"),
     ("training",),
     ("experiment",),
     ("coefficients", "golden", "papers", "accuracy", "monte_carlo", "ladder", "fuzz", "studies"),

@@ -53,14 +53,9 @@ from ._linear import VariationalLinear
 from ._load_sparse import load_sparse
 from ._models import kl, named_kl, neg_kl, parameter_groups
 from ._moments import Moments
+from ._pole_priors import HorseshoePrior, PowerPrior
 from ._predict import predict
-from ._priors import (
-    HorseshoePrior,
-    NormalPrior,
-    PowerPrior,
-    ScaleMixturePrior,
-    StudentTPrior,
-)
+from ._priors import NormalPrior, ScaleMixturePrior, StudentTPrior
 from ._prune import prune, zero_means
 from ._sampled import SampledModule
 from ._sampling import sampling
