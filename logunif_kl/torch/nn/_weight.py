@@ -70,7 +70,7 @@ class Weight(NamedTuple):
 
     def terms(self, whole: bool = False) -> list[Term]:
         """Return the terms whose sum is -KL, for all rows of an embedding if `whole` is True."""
-        mean = self.stored
+        mean = self.module._lk_mean(self.name)
         if mean.is_complex():
             raise TypeError(f"the weights of a layer are of {mean.dtype}: {OF_COMPLEX}")
         given = self.module._lk_given(self.name)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from ...nn.posteriors import Additive, Given, Units
+from ...nn.posteriors import Additive, Given, Units, shared_shape
 from . import _posterior
 from ._local import clamped, finite
 from ._noise import unsplit
@@ -82,7 +82,7 @@ class GaussianWeights(VariationalModule):
     def _checked_log_variance(self) -> Tensor:
         posterior, stored = self._posterior, self._lk_stored
         name = posterior.parameters[0]
-        own = posterior.shapes(stored.shape, self._units)[name]
+        own = shared_shape(posterior.sharing, stored.shape, self._units)
         to = "groups" if posterior.grouped else "weight" if posterior.independent else "scales"
         found = _posterior.broadcastable(name, unsplit(getattr(self, name)), stored, own, to)
         return found.expand(own) if posterior.grouped else found

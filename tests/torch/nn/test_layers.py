@@ -425,3 +425,14 @@ def test_the_local_estimator_by_hand():
     mean = F.linear(x, layer.weight, layer.bias)
     expected = mean + F.linear(x**2, layer.log_sigma2.exp()).sqrt()
     torch.testing.assert_close(layer(x), expected)
+
+
+def test_a_layer_that_was_pickled_with_separate_options():
+    """As layers were before they had a posterior in one object."""
+    layer = made(CASES["linear"], **options_of("correlated, input"), max_log_alpha=-1.0)
+    state = {**layer.__getstate__(), **options_of("correlated, input"), "max_log_alpha": -1.0}
+    del state["_posterior"]
+    again = nn.VariationalLinear.__new__(nn.VariationalLinear)
+    again.__setstate__({**state, "initial": -3.0})
+    assert again.kl() == layer.kl()
+    assert repr(again) == repr(layer)
