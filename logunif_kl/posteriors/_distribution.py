@@ -83,6 +83,18 @@ class Standardised:
     def ppf(self, p: float) -> float:
         return _quietly(self.family.ppf, p, self.shapes)
 
+    def rounding(self) -> float:
+        """Bound the effect of rounding z, which is large for a narrow posterior far from z = 0."""
+        low, median, high = self.ppf(0.25), self.ppf(0.5), self.ppf(0.75)
+        if median == 0.0:
+            return 2.0**-48
+        return 2.0**-50 * (4.0 + abs(median) / (high - low)) if low < high else math.inf
+
+    def noise(self) -> float:
+        """Return the effect of rounding, or 0 if no quantiles tell how narrow the posterior is."""
+        found = self.rounding()
+        return found if found < math.inf else 0.0
+
 
 def _quietly(function: Any, x: float, shapes: tuple[float, ...]) -> float:
     """Call a SciPy function, and return NaN if it raises an error, or a warning as an error.

@@ -52,7 +52,7 @@ _WITHIN = (1e-2, 0.5, 0.99)
 #: The error is infinite if more mass is missing than this, apart from what rounding and tails
 #: explain.
 UNEXPLAINED = 1e-9
-# The rounding of densities changes the mass by up to this much, or by `_noise` if that is more.
+# The rounding of densities changes the mass by up to this much, or by `noise` if that is more.
 _BY_ROUNDING = 1e-12
 # The largest |log(q |w|)| for q and |w| in the range of float64.
 _NARROWEST = 1454.0
@@ -109,7 +109,7 @@ def signed_entropies(dist: Standardised, points: Iterable[float] = ()) -> tuple[
 def _unexplained(dist: Standardised, sides: tuple[Side, Side]) -> float:
     """Return the missing mass, minus what rounding and the estimated errors of the mass explain."""
     missed = abs(1.0 - sides[0].mass - sides[1].mass)
-    by_rounding = max(_BY_ROUNDING, _noise(dist))
+    by_rounding = max(_BY_ROUNDING, dist.noise())
     return missed - by_rounding - sides[0].mass_error - sides[1].mass_error
 
 
@@ -133,7 +133,7 @@ def _integrated(
 ) -> tuple[Side, Side]:
     special = _special_points(dist, named, quantiles)
     sides = Side(), Side()
-    noise = _noise(dist)
+    noise = dist.noise()
     with np.errstate(all="ignore"):
         done = _short_cells(dist, special, sides)
         for at, point in enumerate(special):
@@ -178,27 +178,13 @@ def total(dist: Standardised, sides: tuple[Side, Side]) -> tuple[float, float, f
     # A mass m spread over a range R of log|w| has at most the entropy m log(R/m).
     weight = 1.0 + abs(entropy) + max(side.edge for side in sides)
     weight += math.log((_LARGEST - _SMALLEST) / min(max(missed, _EPSILON), 1.0))
-    error = sides[0].error + sides[1].error + missed * weight + rounding(dist)
+    error = sides[0].error + sides[1].error + missed * weight + dist.rounding()
     unexplained = _unexplained(dist, sides)
     if unexplained > UNEXPLAINED or not math.isfinite(entropy):
         error = math.inf
     elif unexplained > 0.0:
         error += unexplained * _NARROWEST
     return entropy, error, max(mass - sides[0].beyond - sides[1].beyond, min(mass, 1.0))
-
-
-def rounding(dist: Standardised) -> float:
-    """Bound the effect of rounding z, which is large for a narrow posterior far from z = 0."""
-    low, median, high = dist.ppf(0.25), dist.ppf(0.5), dist.ppf(0.75)
-    if median == 0.0:
-        return 16.0 * _EPSILON
-    return 4.0 * _EPSILON * (4.0 + abs(median) / (high - low)) if low < high else math.inf
-
-
-def _noise(dist: Standardised) -> float:
-    """Return `rounding`, or 0 if no quantiles tell how narrow the posterior is."""
-    noise = rounding(dist)
-    return noise if noise < math.inf else 0.0
 
 
 def _special_points(dist: Standardised, named: list[float], quantiles: list[float]) -> list[float]:

@@ -108,8 +108,8 @@ class VariationalLayer(GaussianWeights):
         super().__setstate__({**state, "_posterior": posterior_of(**given)} if given else state)
 
     def _lk_become_plain(self) -> None:
-        self._modules.pop("penalty", None)
         super()._lk_become_plain()
+        self._modules.pop("penalty", None)
 
     def _register_penalty(self, penalty: Any) -> None:
         """Store the penalty, as a submodule if it is a module, whose parameters are trained."""
