@@ -85,11 +85,7 @@ class StochasticModule(torch.nn.Module):
 
         It initialises those of torch's layers, and then sets this attribute.
         """
-        try:
-            found: bool = self.__dict__["_is_hf_initialized"]
-        except KeyError:
-            raise AttributeError("_is_hf_initialized") from None
-        return found
+        return bool(self.__dict__.get("_is_hf_initialized", False))
 
     @_is_hf_initialized.setter
     def _is_hf_initialized(self, value: bool) -> None:
