@@ -152,13 +152,15 @@ class HorseshoePrior(_layers.HorseshoePrior):
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _of_horseshoe(scale: float, mu: Array, log_sigma2: Array) -> Array:
-    return _horseshoe.neg_kl(jnp, *jnp.broadcast_arrays(mu, log_sigma2), scale)
+    mu, log_sigma2 = jnp.broadcast_arrays(mu, log_sigma2)
+    return _horseshoe.neg_kl(jnp, mu, log_sigma2, scale)
 
 
 @_of_horseshoe.defjvp
 def _of_horseshoe_rule(scale: float, primals: Any, tangents: Any) -> Any:
-    slopes = _horseshoe.neg_kl_slopes(jnp, *jnp.broadcast_arrays(*primals), scale)
-    tangent = slopes[0] * tangents[0] + slopes[1] * tangents[1]
+    mu, log_sigma2 = jnp.broadcast_arrays(*primals)
+    d_mu, d_log_sigma2 = _horseshoe.neg_kl_slopes(jnp, mu, log_sigma2, scale)
+    tangent = d_mu * tangents[0] + d_log_sigma2 * tangents[1]
     return _of_horseshoe(scale, *primals), tangent
 
 
