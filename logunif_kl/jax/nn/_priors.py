@@ -14,7 +14,7 @@ from ... import _layers
 from ..._display import in_short
 from ..._layers import _horseshoe, _student
 from .. import neg_kl_normal
-from ._noise import check_key, normals
+from ._noise import check_key
 
 Array = Any
 
@@ -159,8 +159,8 @@ def _of_horseshoe(scale: float, mu: Array, log_sigma2: Array) -> Array:
 @_of_horseshoe.defjvp
 def _of_horseshoe_rule(scale: float, primals: Any, tangents: Any) -> Any:
     mu, log_sigma2 = jnp.broadcast_arrays(*primals)
-    slopes = _horseshoe.neg_kl_slopes(jnp, mu, log_sigma2, scale)
-    tangent = slopes[0] * tangents[0] + slopes[1] * tangents[1]
+    d_mu, d_log_sigma2 = _horseshoe.neg_kl_slopes(jnp, mu, log_sigma2, scale)
+    tangent = d_mu * tangents[0] + d_log_sigma2 * tangents[1]
     return _of_horseshoe(scale, *primals), tangent
 
 
@@ -264,7 +264,7 @@ class ScaleMixturePrior(_layers.ScaleMixturePrior):
 
     def neg_kl(self, mu: Array, log_sigma2: Array) -> Array:
         """Estimate -KL(q || p) of each weight, to be *maximised* (ELBO sign)."""
-        return self._estimates(mu, log_sigma2).mean(0).astype(jnp.result_type(mu, log_sigma2))
+        return self._estimates(mu, log_sigma2).mean(0)
 
     def estimate(self, mu: Array, log_sigma2: Array) -> tuple[Array, Array]:
         """Estimate -KL(q || p) of each weight, with the standard error of the estimate.
@@ -286,14 +286,12 @@ class ScaleMixturePrior(_layers.ScaleMixturePrior):
         """
         self._several()
         found = self._estimates(mu, log_sigma2)
-        dtype = jnp.result_type(mu, log_sigma2)
-        error = found.std(0, ddof=1) / self.samples**0.5
-        return found.mean(0).astype(dtype), error.astype(dtype)
+        return found.mean(0), found.std(0, ddof=1) / self.samples**0.5
 
     def _estimates(self, mu: Array, log_sigma2: Array) -> Array:
         check_key(self.key)
         mu, log_sigma2 = jnp.broadcast_arrays(mu, log_sigma2)
-        noise = normals(self.key, (self.samples, *mu.shape), mu.dtype)
+        noise = jax.random.normal(self.key, (self.samples, *mu.shape), mu.dtype)
         return self._draws(jnp, mu, log_sigma2, noise)
 
     def _of_posterior(self, number: int) -> ScaleMixturePrior:

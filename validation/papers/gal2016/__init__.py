@@ -9,6 +9,8 @@ After *Uncertainty in Deep Learning* (thesis, 2016), and Gal and Ghahramani, *Dr
 Approximation*, arXiv:1506.02142. {func}`logunif_kl.torch.nn.predict` draws the noise of a trained
 network again. The mutual information says how much the samples contradict each other. The
 experiments are ours, modelled on their figures, so there are no printed numbers to compare with.
+{doc}`claims` tests a blog post about them, "Dropout as Bayesian neural networks"; our copy of it
+names neither an author nor an address.
 
 ## How they were run
 

@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 
 import logunif_kl as lk
+from validation.output import Record
 from validation.papers import definition
 from validation.papers.hron2017.models import MODELS, Model, integral
 from validation.papers.statement import Found, statement
@@ -288,7 +289,7 @@ def power_family() -> Found:
     log = math.log(10.0)
     around_0 = ((-100.0 * log, 0.0), (-200.0 * log, 0.0))
     in_the_tail = ((0.0, 100.0 * log), (0.0, 200.0 * log))
-    rows: list[dict[str, Any]] = []
+    rows: list[Record] = []
     with np.errstate(over="ignore"):
         for name, model in MODELS.items():
             for c in (0.5, 0.9, 1.0, 1.1, 1.5):
