@@ -14,7 +14,7 @@ from ... import _layers
 from ..._display import in_short
 from ..._layers import _horseshoe, _student
 from .. import neg_kl_normal
-from ._noise import check_key
+from ._noise import check_key, normals
 
 Array = Any
 
@@ -264,7 +264,7 @@ class ScaleMixturePrior(_layers.ScaleMixturePrior):
 
     def neg_kl(self, mu: Array, log_sigma2: Array) -> Array:
         """Estimate -KL(q || p) of each weight, to be *maximised* (ELBO sign)."""
-        return self._estimates(mu, log_sigma2).mean(0)
+        return self._estimates(mu, log_sigma2).mean(0).astype(jnp.result_type(mu, log_sigma2))
 
     def estimate(self, mu: Array, log_sigma2: Array) -> tuple[Array, Array]:
         """Estimate -KL(q || p) of each weight, with the standard error of the estimate.
@@ -286,12 +286,14 @@ class ScaleMixturePrior(_layers.ScaleMixturePrior):
         """
         self._several()
         found = self._estimates(mu, log_sigma2)
-        return found.mean(0), found.std(0, ddof=1) / self.samples**0.5
+        dtype = jnp.result_type(mu, log_sigma2)
+        error = found.std(0, ddof=1) / self.samples**0.5
+        return found.mean(0).astype(dtype), error.astype(dtype)
 
     def _estimates(self, mu: Array, log_sigma2: Array) -> Array:
         check_key(self.key)
         mu, log_sigma2 = jnp.broadcast_arrays(mu, log_sigma2)
-        noise = jax.random.normal(self.key, (self.samples, *mu.shape), mu.dtype)
+        noise = normals(self.key, (self.samples, *mu.shape), mu.dtype)
         return self._draws(jnp, mu, log_sigma2, noise)
 
     def _of_posterior(self, number: int) -> ScaleMixturePrior:
