@@ -9,9 +9,9 @@ checks these errors.
 
 The methods take the arrays and the tensors that `logunif_kl.neg_kl` takes, except `monte_carlo`,
 which takes no tensors. For a tensor, the derivative of a method is its gradient. The closed forms
-and `kummer` can be compiled, vectorised and differentiated any number of times. `series`,
-`quadrature` and `dawson_grad` copy tensors to NumPy on the CPU, and can be differentiated once:
-PyTorch runs them outside of ``torch.compile`` and ``vmap``, JAX by a callback.
+and `kummer` can be compiled, vectorised and differentiated any number of times (once in PyTensor).
+`series`, `quadrature` and `dawson_grad` copy tensors to NumPy on the CPU, and can be differentiated
+once: PyTorch runs them outside of ``torch.compile`` and ``vmap``, JAX by a callback.
 
 To compute -KL, use `logunif_kl.neg_kl`, which is exact and faster. Use the methods to reproduce
 papers, to interpret published numbers, and to compare approximations.

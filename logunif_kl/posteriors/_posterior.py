@@ -154,7 +154,7 @@ def neg_kl_posterior(
     if prior is not None:
         if log_c is not None or zero_at is not ZERO_AT_INFINITY:
             raise ValueError(
-                "prior was given with zero_at or log_c, but a proper prior leaves no constant to "
+                "prior was given with zero_at or log_c, but with a prior there is no constant to "
                 "choose: pass only one of the three"
             )
         if isinstance(prior, TruncatedLogUniform):

@@ -31,7 +31,7 @@ def guarded(name: str) -> Any:
     for attribute in dir(ufunc):
         if not attribute.startswith("_"):
             setattr(function, attribute, getattr(ufunc, attribute))
-    function.__doc__ = ufunc.__doc__
+    function.__doc__ = ufunc.__doc__.partition("\n\n")[2]  # without the ufunc's signature
     function.__name__ = function.__qualname__ = name
     function.__module__ = "logunif_kl.special"  # where pickle finds it
     return function

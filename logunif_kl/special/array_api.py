@@ -41,8 +41,7 @@ def kl_gap(u: Any) -> Any:
     Raises
     ------
     TypeError
-        If `u` does not hold real numbers of at most 64 bits, or is a tensor of PyTorch, JAX or
-        TensorFlow.
+        If `u` does not hold real numbers of at most 64 bits, or is a tensor of a framework.
 
     See Also
     --------

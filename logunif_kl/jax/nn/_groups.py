@@ -27,7 +27,7 @@ class Groups(Normal):
     The weights of a group of k are w ~ N(mu, sigma^2 I), and the prior is proportional to |w|^-k
     (`logunif_kl.isotropic.neg_kl_vector`). A group is pruned as a whole, so that units go.
 
-    Given
+    Parameters
     ----------
     mu : array
         The means, of the shape of the weights.
@@ -62,7 +62,7 @@ class Groups(Normal):
     ) -> Groups:
         """Make a posterior in which all variances are the same.
 
-        Given
+        Parameters
         ----------
         mu : array
             The means: initial or trained weights.
@@ -102,7 +102,7 @@ class Scaled(Posterior):
     ``posterior="scaled"`` of `logunif_kl.torch.nn.VariationalLinear`. `dense` and `conv` take it as
     their weights.
 
-    Given
+    Parameters
     ----------
     mu, log_sigma2 : array
         The means of v and the logarithms of its variances, of the shape of the weights.
@@ -147,7 +147,7 @@ class Scaled(Posterior):
     ) -> Scaled:
         """Make a posterior with scales of mean 1, in which all variances are the same.
 
-        Given
+        Parameters
         ----------
         mu : array
             The means: initial or trained weights.

@@ -36,7 +36,7 @@ class Normal(Posterior):
     A node of a pytree with two leaves. `dense`, `conv` and `embedding` take it as their weights,
     and `kl` finds it in a tree of parameters.
 
-    Given
+    Parameters
     ----------
     mu : array
         The means, of the shape of the weights.
@@ -68,7 +68,7 @@ class Normal(Posterior):
     def from_mean(cls, mu: Any, log_sigma2: float = -10.0) -> Normal:
         """Make a posterior in which all variances are the same.
 
-        Given
+        Parameters
         ----------
         mu : array
             The means: initial or trained weights.
@@ -113,7 +113,7 @@ class Dropout(Posterior):
     3.2, Eq. 11) all weights of an input unit i share one scale: w_i = s_i theta_i, where
     s_i ~ N(1, alpha). A node of a pytree with two leaves. The other fields are static.
 
-    Given
+    Parameters
     ----------
     theta : array
         The means, of the shape of the weights.
@@ -182,7 +182,7 @@ class Dropout(Posterior):
     ) -> Dropout:
         """Make a posterior in which all alphas are the same.
 
-        Given
+        Parameters
         ----------
         theta : array
             The means: initial or trained weights.

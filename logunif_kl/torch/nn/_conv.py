@@ -55,7 +55,7 @@ class _VariationalConv(VariationalLayer):
         check_channels(input, self._scales(), self.kernel_size)
 
     @property
-    def _groups(self) -> int:  # type: ignore[override]
+    def _lk_groups(self) -> int:  # type: ignore[override]
         return self.groups
 
     def _padded(self, input: Tensor) -> Tensor:

@@ -131,7 +131,7 @@ def to_variational(
     check_flag("inplace", inplace)
     whole(check_module(model))
     values = checked(options)
-    posterior = values["_posterior"]
+    posterior = values["_lk_posterior"]
     chosen = choose(model, modules, parameters, posterior)
     if not chosen.layers and not chosen.sampled and not apart(model):
         _refuse_nothing(model, modules, posterior)

@@ -93,7 +93,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
             *(scale_grad_by_freq, sparse, _weight, _freeze, device, dtype),
         )
         self._become_variational(**options)
-        unsuited = of_units(self._posterior)
+        unsuited = of_units(self._lk_posterior)
         if unsuited:
             raise ValueError(
                 f"{unsuited} was given, which has no form for an embedding: pass "
@@ -160,7 +160,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         )
 
     @property
-    def _padding(self) -> int | None:  # type: ignore[override]
+    def _lk_padding(self) -> int | None:  # type: ignore[override]
         return self.padding_idx
 
     def forward(self, input: Tensor) -> Tensor:
@@ -185,7 +185,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
                 )
             )
         deviations = (0.5 * log_variance).exp()
-        if self._posterior.relative:
+        if self._lk_posterior.relative:
             deviations = means * deviations
         if self.padding_idx is not None:
             deviations = deviations.masked_fill((input == self.padding_idx).unsqueeze(-1), 0.0)
@@ -193,7 +193,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
 
     def _noise_at(self, input: Tensor, means: Tensor) -> Tensor:
         rows, columns = self._lk_stored.shape
-        if not self._posterior.independent:
+        if not self._lk_posterior.independent:
             columns = 1
         if self._lk_estimator == "local":
             return self._lk_normals((*input.shape, columns), means)

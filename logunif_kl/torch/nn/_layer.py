@@ -54,7 +54,7 @@ class VariationalLayer(GaussianWeights):
         If this class itself is instantiated.
     """
 
-    _lk_own = ("_posterior", *OWN)
+    _lk_own = ("_lk_posterior", *OWN)
     bias: Tensor | None
     estimator: str
 
@@ -79,7 +79,7 @@ class VariationalLayer(GaussianWeights):
     def __setattr__(self, name: str, value: Any) -> None:
         """Check a value that is assigned to an option, and refuse to change the fixed options."""
         if name in OWN:
-            value = option(name, value, self._posterior)
+            value = option(name, value, self._lk_posterior)
             if name == "penalty":
                 self._register_penalty(value)
                 return
@@ -90,22 +90,36 @@ class VariationalLayer(GaussianWeights):
                 raise AttributeError(
                     f"{name} cannot be changed after the layer is made: make a new layer"
                 )
-            name, value = "_posterior", posterior_of(**given)
-        if name == "weight" and not self._posterior.relative:
+            name, value = "_lk_posterior", posterior_of(**given)
+        if name == "weight" and not self._lk_posterior.relative:
             _refuse_fusion(self, sys._getframe(1))
         super().__setattr__(name, unwrapped(value))
 
-    posterior = property(lambda self: kind(self._posterior))
-    sharing = property(lambda self: self._posterior.sharing)
-    noise = property(lambda self: "independent" if self._posterior.independent else "correlated")
-    max_log_alpha = property(lambda self: self._posterior.max_log_alpha)
-    initial = property(lambda self: self._posterior.initial)
+    @property
+    def posterior(self) -> str:
+        return kind(self._lk_posterior)
+
+    @property
+    def sharing(self) -> str:
+        return self._lk_posterior.sharing
+
+    @property
+    def noise(self) -> str:
+        return "independent" if self._lk_posterior.independent else "correlated"
+
+    @property
+    def max_log_alpha(self) -> float | None:
+        return self._lk_posterior.max_log_alpha
+
+    @property
+    def initial(self) -> float:
+        return self._lk_posterior.initial
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a layer, which may have been pickled when its posterior was five options."""
         own = ("posterior", "sharing", "noise", "max_log_alpha", "initial")
         given = {name: state.pop(name) for name in own if name in state}
-        super().__setstate__({**state, "_posterior": posterior_of(**given)} if given else state)
+        super().__setstate__({**state, "_lk_posterior": posterior_of(**given)} if given else state)
 
     def _lk_become_plain(self) -> None:
         super()._lk_become_plain()
@@ -125,7 +139,7 @@ class VariationalLayer(GaussianWeights):
 
     def _lk_initial_values(self) -> dict[str, float]:
         names = self._shapes(self._lk_stored.shape)
-        return {name: 1.0 if name == "scale" else self._posterior.initial for name in names}
+        return {name: 1.0 if name == "scale" else self._lk_posterior.initial for name in names}
 
     def reset_parameters(self) -> None:
         """Set the means and the bias as torch does, and log sigma^2 or log alpha to `initial`."""
@@ -143,14 +157,14 @@ class VariationalLayer(GaussianWeights):
         check_input(input)
         self._check_shape(input)
         if not self._lk_draws:
-            if "scale" not in self._posterior.parameters and self._lk_mask() is None:
+            if "scale" not in self._lk_posterior.parameters and self._lk_mask() is None:
                 return super().forward(input)  # type: ignore[misc]
             return self._product(self._padded(input), self._means(), self.bias)
-        if self._posterior.scaled:
+        if self._lk_posterior.scaled:
             self._lk_mask()  # raises before the scales are drawn
             input = self._scaled(input)
         padded = self._padded(input)
-        if not self._posterior.independent:
+        if not self._lk_posterior.independent:
             return self._product(padded, self._masked(), self.bias)
         if self._lk_estimator == "local":
             return sample_output(
@@ -161,12 +175,12 @@ class VariationalLayer(GaussianWeights):
         return self._product_each(padded, self._weights((input.shape[0], *self._lk_stored.shape)))
 
     def _moments(self, x: Moments) -> Moments:
-        if not self._posterior.independent:
+        if not self._lk_posterior.independent:
             raise ValueError(
                 "moments need independent weights, but the layer has noise='correlated': make it "
                 "with noise='independent'"
             )
-        if self._posterior.scaled:
+        if self._lk_posterior.scaled:
             raise ValueError(
                 "moments need independent weights, but the layer has posterior='scaled': make it "
                 "with posterior='additive'"
@@ -230,7 +244,7 @@ class VariationalLayer(GaussianWeights):
         >>> layer.neg_kl().detach()
         tensor(-12.6479)
         """
-        check_of(of, self._posterior)
+        check_of(of, self._lk_posterior)
         refresh(self)
         return _penalty.total([(each.penalty, each.terms()) for each in self._lk_weights()])
 

@@ -56,7 +56,7 @@ class _Lazy(VariationalLayer):
 class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
     """A `VariationalLinear` that takes `in_features` from the first input.
 
-    Given
+    Parameters
     ----------
     out_features, bias, device, dtype
         As for `torch.nn.LazyLinear`.
@@ -139,7 +139,7 @@ class LazyVariationalConv1d(_LazyConv, torch.nn.LazyConv1d, VariationalConv1d):
 class LazyVariationalConv2d(_LazyConv, torch.nn.LazyConv2d, VariationalConv2d):
     """A `VariationalConv2d` that takes `in_channels` from the first input.
 
-    Given
+    Parameters
     ----------
     out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
         As for `torch.nn.LazyConv2d`, which also explains `device` and `dtype`.

@@ -90,7 +90,7 @@ def checked(options: VariationalOptions) -> dict[str, Any]:
         *(given[name] for name in ("posterior", "sharing", "noise", "max_log_alpha", "initial"))
     )
     return {
-        "_posterior": posterior,
+        "_lk_posterior": posterior,
         **{name: option(name, given[name], posterior) for name in OWN},
     }
 

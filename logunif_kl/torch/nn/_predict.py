@@ -235,7 +235,8 @@ class _Run:
         self._log_sigma2, self._class_dim = log_sigma2, class_dim
         self.likelihood = likelihood
         self._one_by_one = any(
-            isinstance(module, VariationalModule) and module._lk_estimator == "per_batch"
+            isinstance(module, VariationalModule)
+            and getattr(module, "estimator", "per_batch") == "per_batch"
             for module in model.modules()
         )
         self.like: Any = None

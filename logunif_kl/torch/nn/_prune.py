@@ -9,7 +9,6 @@ import torch
 from torch.nn.utils import prune as torch_prune
 
 from ..._layers import SILENT, THRESHOLD, check_threshold, is_noisy
-from ...nn.posteriors import summed
 from ._arguments import check_parameters, check_shape, whole
 from ._hooks import masked
 from ._models import gaussians
@@ -100,7 +99,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
         torch_prune.custom_from_mask(weight.module, weight.name, mask)
         if not weight.posterior.relative:
             # A group with one variance is silent if all its weights are pruned.
-            kept = summed(mask, weight.log_variance.shape) > 0
+            kept = mask.float().sum_to_size(weight.log_variance.shape) > 0
             _silence(weight.module, weight.parameters[0], kept)
     return model
 

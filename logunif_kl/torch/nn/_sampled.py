@@ -273,7 +273,7 @@ def sample_weights(
 ) -> None:
     """Make parameters of modules Gaussian, and hook the modules that contain them.
 
-    Given that are one tensor share their variances and samples. `shared` has the variances
+    Parameters that are one tensor share their variances and samples. `shared` has the variances
     that this tensor has in a layer.
     """
     before = [m for m in model.modules() if isinstance(m, SampledModule)]
@@ -291,14 +291,14 @@ def sample_weights(
             weight = module._parameters[name]
             own = shared.setdefault(id(weight), {})
             if "log_sigma2" not in own:
-                initial = options["_posterior"].initial
+                initial = options["_lk_posterior"].initial
                 own["log_sigma2"] = Parameter(torch.full_like(weight, initial))
             module.register_parameter(name + SUFFIX, own["log_sigma2"])
         module.__dict__.pop("_flat_weights", None)
         kind: Any = type(module)
         module.__class__ = _sampled_class(kind)
         kept = {name: options[name] for name in ("penalty", "generator")}
-        kept["initial"] = options["_posterior"].initial
+        kept["initial"] = options["_lk_posterior"].initial
         module.__dict__.update(_lk_gaussian=tuple(names), _lk_held=held, _lk_options=kept)
         if isinstance(kept["penalty"], torch.nn.Module):
             module._modules["_lk_penalty"] = kept["penalty"]

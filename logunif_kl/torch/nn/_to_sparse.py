@@ -266,7 +266,7 @@ def _dense(module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
 def _made(
     module: Any, weight: Tensor, bias: Tensor | None, backend: str, max_density: float
 ) -> torch.nn.Module:
-    if int(weight.count_nonzero()) > max_density * weight.numel():
+    if max_density == 0.0 or int(weight.count_nonzero()) > max_density * weight.numel():
         return _dense(module, weight, bias)
     return sparse_layer(plain_kind(module), module, weight, bias, backend)
 

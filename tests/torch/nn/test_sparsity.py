@@ -117,6 +117,17 @@ class TestSparsity:
 
 
 class TestPrune:
+    @pytest.mark.parametrize("shape", [(), (2,), (3, 1), (1, 2)])
+    def test_variances_that_broadcast_to_the_weight(self, shape):
+        layer = nn.VariationalLinear(2, 3)
+        layer.log_sigma2 = torch.nn.Parameter(torch.full(shape, -8.0))
+        torch.nn.init.ones_(layer.weight)
+        layer.weight.data[:, 0] = 1e-9
+        nn.prune(layer)
+        assert layer.weight_mask.tolist() == [[0.0, 1.0]] * 3
+        kept = layer.log_sigma2.expand(3, 2)[:, 1]
+        assert kept.tolist() == [-8.0] * 3
+
     @pytest.mark.parametrize("options", POSTERIORS)
     @pytest.mark.parametrize("estimator", ["local", "per_example", "per_batch"])
     def test_pruned_weights_stay_zero_without_noise(self, options, estimator):
