@@ -431,7 +431,7 @@ def test_a_layer_that_was_pickled_with_separate_options():
     """As layers were before they had a posterior in one object."""
     layer = made(CASES["linear"], **options_of("correlated, input"), max_log_alpha=-1.0)
     state = {**layer.__getstate__(), **options_of("correlated, input"), "max_log_alpha": -1.0}
-    del state["_posterior"]
+    del state["_lk_posterior"]
     again = nn.VariationalLinear.__new__(nn.VariationalLinear)
     again.__setstate__({**state, "initial": -3.0})
     assert again.kl() == layer.kl()
