@@ -58,7 +58,7 @@ class _Autograd(Adapter):
         return np.shape(getval(x))
 
     def size(self, x: Array) -> Any:
-        return np.size(getval(x))
+        return np.size(getval(x)) or np.nan  # NumPy would warn of 0/0
 
 
 def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:

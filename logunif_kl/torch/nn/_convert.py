@@ -265,7 +265,7 @@ def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, 
 def _make_mean(weight: Weight, threshold: float | None, products: dict[Any, Any]) -> None:
     """Make the parameter of a weight its mean, without the noisy weights."""
     module, name = weight.module, weight.name
-    scale = module._parameters.get(weight.parameter("scale"))
+    scale = module._parameters["scale"] if "scale" in weight.posterior.parameters else None
     noisy = None if threshold is None else is_noisy(weight.log_alpha(), threshold)
     if scale is not None:
         # A new parameter, because another layer may use this one with other scales.
