@@ -177,7 +177,7 @@ def test_truncated_prior_of_itself(inside):
             ValueError,
             r"symmetric about 0, but loc=1\.0 was given",
         ),
-        ({"log_c": 0.0}, ValueError, "prior was given with zero_at or log_c, but a proper"),
+        ({"log_c": 0.0}, ValueError, "prior was given with zero_at or log_c, but with a prior"),
         ({"method": "closed"}, ValueError, r"norm\(.*\) and this prior: pass"),
     ],
 )

@@ -73,15 +73,17 @@ class Weight(NamedTuple):
         mean = self.module._lk_mean(self.name)
         if mean.is_complex():
             raise TypeError(f"the weights of a layer are of {mean.dtype}: {OF_COMPLEX}")
-        given = self.module._lk_given(self.name)
+        given, exact = self.module._lk_given(self.name), is_exact(self.penalty)
         at = None if whole else self.padding
+        if exact and not (self.posterior.relative or self.posterior.scaled):
+            given = given._replace(mask=None)  # the exact KL is 0 where the mean is 0
         if given.mask is not None:
             mask = given.mask.double()  # in which counts are exact
             if at is not None:
                 rows = torch.arange(len(mask), device=mask.device)[:, None]
                 mask = mask.masked_fill(rows == at, 0.0)
             given = given._replace(mask=mask)
-        terms = self.posterior.terms(torch, given, is_exact(self.penalty))
+        terms = self.posterior.terms(torch, given, exact)
         if at is None:
             return terms
         return [part for term in terms for part in without_row(term, at, len(mean))]
