@@ -205,9 +205,8 @@ class Multiplicative(Additive):
     --------
     >>> from logunif_kl.torch import nn
     >>> posterior = nn.Multiplicative(sharing="input", max_log_alpha=0.0)
-    >>> nn.VariationalLinear(3, 2, posterior=posterior)
-    VariationalLinear(in_features=3, out_features=2, bias=True, \
-posterior=Multiplicative(sharing='input', max_log_alpha=0.0))
+    >>> nn.VariationalLinear(3, 2, posterior=posterior).log_alpha.shape
+    torch.Size([1, 3])
     """
 
     sharing: str = "weight"  # type: ignore[misc]

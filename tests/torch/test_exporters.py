@@ -146,7 +146,7 @@ class TestOnnx:
     def test_layers_in_evaluation_mode(self):
         pytest.importorskip("onnxscript")
         plain = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-        model = nn.to_variational(plain, initial=-4.0).eval()
+        model = nn.to_variational(plain, posterior=nn.Additive(initial=-4.0)).eval()
         torch.nn.init.constant_(model[2].log_sigma2[:, 3:], 9.0)
         compact = nn.to_compact(model)
         assert compact[0].out_features < 8

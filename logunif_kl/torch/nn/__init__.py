@@ -24,6 +24,7 @@ Sequential(
 """
 
 from ..._layers import Prediction, Prior, Sparsity, ThresholdCurve
+from ...nn.posteriors import Additive, Correlated, Grouped, Multiplicative, Scaled
 from ._checkpoint import checkpoint_contexts
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._conversion import Conversion, conversion
@@ -68,22 +69,27 @@ from ._vbp import VBP, moments
 __all__ = [
     "ELBO",
     "VBP",
+    "Additive",
     "Bound",
     "Conversion",
+    "Correlated",
     "GaussianDropoutA",
     "GaussianDropoutLinear",
+    "Grouped",
     "HorseshoePrior",
     "LazyVariationalConv1d",
     "LazyVariationalConv2d",
     "LazyVariationalConv3d",
     "LazyVariationalLinear",
     "Moments",
+    "Multiplicative",
     "NormalPrior",
     "PowerPrior",
     "Prediction",
     "Prior",
     "SampledModule",
     "ScaleMixturePrior",
+    "Scaled",
     "SparseConv",
     "SparseEmbedding",
     "SparseLayer",

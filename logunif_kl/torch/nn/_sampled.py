@@ -292,14 +292,14 @@ def sample_weights(
             weight = module._parameters[name]
             own = shared.setdefault(id(weight), {})
             if "log_sigma2" not in own:
-                initial = options["_lk_posterior"].initial
+                initial = options["posterior"].initial
                 own["log_sigma2"] = Parameter(torch.full_like(weight, initial))
             module.register_parameter(name + SUFFIX, own["log_sigma2"])
         module.__dict__.pop("_flat_weights", None)
         kind: Any = type(module)
         module.__class__ = _sampled_class(kind)
         kept = {name: options[name] for name in ("penalty", "generator")}
-        kept["initial"] = options["_lk_posterior"].initial
+        kept["initial"] = options["posterior"].initial
         module.__dict__.update(_lk_gaussian=tuple(names), _lk_held=held, _lk_options=kept)
         if isinstance(kept["penalty"], torch.nn.Module):
             module._modules["_lk_penalty"] = kept["penalty"]

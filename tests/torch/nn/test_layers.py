@@ -1,6 +1,7 @@
 """The layers are drop-in for torch's, and both forms of the local estimator are the same."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from logunif_kl.torch.nn._noise import normals  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
+    EVERY,
     OF_UNITS,
     POSTERIORS,
     every_case,
@@ -28,7 +30,6 @@ from tests.torch.nn.cases import (  # noqa: E402
     kl_of,
     layer_and_input,
     made,
-    options_of,
     sampled,
     seeded,
     twin,
@@ -98,32 +99,30 @@ class TestDropIn:
         ],
     )
     def test_shapes_of_the_second_parameter(self, posterior, shape, conv, embedding):
-        options = POSTERIORS[posterior]
+        options = {"posterior": POSTERIORS[posterior]}
         assert nn.VariationalLinear(3, 2, **options)._log_variance.shape == shape
         assert nn.VariationalConv1d(4, 4, 2, groups=2, **options)._log_variance.shape == conv
         assert nn.VariationalEmbedding(4, 2, **options)._log_variance.shape == embedding
 
     def test_extra_repr(self):
         assert repr(nn.VariationalLinear(3, 2)) == (
-            "VariationalLinear(in_features=3, out_features=2, bias=True, posterior='additive')"
+            "VariationalLinear(in_features=3, out_features=2, bias=True)"
         )
-        options = {"estimator": "per_batch", "max_log_alpha": 0, **POSTERIORS["correlated, input"]}
+        options = {"posterior": nn.Correlated("layer", 0), "estimator": "per_batch"}
         assert repr(nn.VariationalConv2d(4, 6, 3, bias=False, **options)) == (
             "VariationalConv2d(4, 6, kernel_size=(3, 3), stride=(1, 1), bias=False, "
-            "posterior='multiplicative', sharing='input', noise='correlated', "
-            "estimator='per_batch', max_log_alpha=0.0)"
+            "posterior=Correlated(sharing='layer', max_log_alpha=0.0), estimator='per_batch')"
         )
 
-    @pytest.mark.parametrize("posterior", POSTERIORS | OF_UNITS)
+    @pytest.mark.parametrize("posterior", EVERY.values(), ids=EVERY)
     def test_initial(self, posterior):
-        for given, initial in (({}, None), ({"initial": -5}, -5)):
-            layer = nn.VariationalLinear(3, 2, **given, **options_of(posterior))
-            default = -3 if layer.posterior == "multiplicative" else -10
-            expected = default if initial is None else initial
-            assert (layer._log_variance == expected).all()
-            if posterior == "scaled":
+        default = -3 if posterior.relative else -10
+        for each, initial in ((posterior, default), (replace(posterior, initial=-5), -5)):
+            layer = nn.VariationalLinear(3, 2, posterior=each)
+            assert (layer._log_variance == initial).all()
+            if posterior == nn.Scaled():
                 assert (layer.scale == 1).all()
-                assert (layer.scale_log_sigma2 == expected).all()
+                assert (layer.scale_log_sigma2 == initial).all()
 
 
 class TestTheTwoForms:
@@ -168,7 +167,7 @@ class TestTheTwoForms:
     @pytest.mark.parametrize("bias", [True, False])
     @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 4, 3)])
     def test_the_output_can_be_changed_in_place(self, shape, bias):
-        layer, x = nn.VariationalLinear(3, 2, bias=bias, initial=0.0), torch.ones(shape)
+        layer, x = nn.VariationalLinear(3, 2, bias=bias), torch.ones(shape)
         slopes = torch.autograd.grad(layer(x).sin().sum(), layer.parameters())
         assert [g.shape for g in slopes] == [p.shape for p in layer.parameters()]
         changed = torch.nn.ReLU(inplace=True)(seeded(layer, x))
@@ -222,7 +221,8 @@ class TestExplicitWeights:
     @pytest.mark.parametrize("estimator", ESTIMATORS[1:])
     def test_by_each_example(self, case, posterior, estimator):
         case, examples = CASES[case], 5
-        layer = made(case, dtype=torch.float64, estimator=estimator, **POSTERIORS[posterior])
+        options = {"posterior": POSTERIORS[posterior], "estimator": estimator}
+        layer = made(case, dtype=torch.float64, **options)
         x = inputs(case, examples, dtype=torch.float64)
         weight, weights = layer.weight.detach(), sampled(layer, examples)
         if estimator == "per_batch":
@@ -231,7 +231,7 @@ class TestExplicitWeights:
             weights[:, layer.padding_idx] = weight[layer.padding_idx]
         # What the layer is to draw so that its weights are these.
         noise = (weights - weight) / variances(layer).sqrt()
-        if layer.noise == "correlated":
+        if not layer.posterior.independent:
             noise = scales(layer, weights)
         elif posterior != "additive":
             noise *= weight.sign()
@@ -296,7 +296,8 @@ class TestConvolution:
     ):
         """Each output has noise of its own, with the variance of a sum over the inputs it sees."""
         kind = ("Conv1d", "Conv2d", "Conv3d")[dimensions - 1]
-        layer = getattr(nn, f"Variational{kind}")(4, 4, kernel, **options, **POSTERIORS[posterior])
+        make = getattr(nn, f"Variational{kind}")
+        layer = make(4, 4, kernel, **options, posterior=POSTERIORS[posterior])
         with torch.no_grad():
             layer.double()._log_variance.uniform_(-3, 0, generator=generator(1))
         shape = (2, 4, 5, 4, 6)[: 2 + dimensions]
@@ -311,7 +312,7 @@ class TestConvolution:
         found = layer(x)
         plain = getattr(torch.nn, kind)(4, 4, kernel, **options).double()
         plain.load_state_dict(layer.state_dict(), strict=False)
-        if layer.noise == "correlated":
+        if not layer.posterior.independent:
             root = layer.log_alpha.detach().exp().sqrt()
             root = root.expand(1, 4 // layer.groups, *root.shape[2:])
             root = root.repeat(1, layer.groups, *[1] * dimensions)
@@ -346,7 +347,7 @@ class TestEmbedding:
     @every_posterior
     @every_estimator
     def test_the_padding_is_a_constant(self, posterior, estimator):
-        layer = made(CASES["embedding"], estimator=estimator, **POSTERIORS[posterior])
+        layer = made(CASES["embedding"], estimator=estimator, posterior=POSTERIORS[posterior])
         layer.weight.data[1] = 7.0
         output = layer(torch.tensor([[1, 0], [2, 1]]))
         assert (output[[0, 1], [0, 1]] == 7).all()
@@ -371,8 +372,8 @@ class TestEmbedding:
     @pytest.mark.parametrize("freeze", [True, False])
     def test_from_pretrained(self, freeze):
         means = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-        options = {"posterior": "multiplicative", "sharing": "input", "initial": -1.0}
-        layer = nn.VariationalEmbedding.from_pretrained(means, freeze, 0, **options)
+        posterior = nn.Multiplicative("input", initial=-1.0)
+        layer = nn.VariationalEmbedding.from_pretrained(means, freeze, 0, posterior=posterior)
         assert torch.equal(layer.eval()(torch.tensor([2, 0])), means[[2, 0]])
         assert layer.weight.requires_grad is not freeze
         assert layer.log_alpha.requires_grad
@@ -387,13 +388,13 @@ class TestKl:
     @every_case
     @every_posterior
     def test_counts_every_weight_or_scale(self, case, posterior):
-        layer = made(CASES[case], dtype=torch.float64, **POSTERIORS[posterior])
+        layer = made(CASES[case], dtype=torch.float64, posterior=POSTERIORS[posterior])
         rows = torch.ones(layer.weight.shape[:1], dtype=torch.bool)
         if case == "embedding":
             rows[layer.padding_idx] = False
         if posterior == "additive":
             each = kl_normal(layer.weight, layer.log_sigma2)
-        elif layer.noise == "independent":
+        elif layer.posterior.independent:
             each = kl(layer.log_alpha.expand(layer.weight.shape))
         else:
             alpha = layer.log_alpha.reshape(layer.log_alpha.shape[:2])
@@ -402,12 +403,12 @@ class TestKl:
         each = each[rows] if len(each) == len(rows) else each
         torch.testing.assert_close(layer.kl(), each.sum(), rtol=1e-13, atol=0)
         torch.testing.assert_close(layer.neg_kl(), -each.sum(), rtol=1e-13, atol=0)
-        of = "scales" if layer.noise == "correlated" else "weights"
+        of = "weights" if layer.posterior.independent else "scales"
         assert layer.kl(of=of) == nn.kl(layer, of=of) == layer.kl()
 
-    @pytest.mark.parametrize("posterior", POSTERIORS | OF_UNITS)
+    @pytest.mark.parametrize("posterior", EVERY)
     def test_gradcheck(self, posterior):
-        layer = made(CASES["conv1d"], dtype=torch.float64, **options_of(posterior))
+        layer = made(CASES["conv1d"], dtype=torch.float64, posterior=EVERY[posterior])
         names = list(dict(layer.named_parameters()))
 
         def divergence(*parameters):
@@ -427,12 +428,28 @@ def test_the_local_estimator_by_hand():
     torch.testing.assert_close(layer(x), expected)
 
 
-def test_a_layer_that_was_pickled_with_separate_options():
-    """As layers were before they had a posterior in one object."""
-    layer = made(CASES["linear"], **options_of("correlated, input"), max_log_alpha=-1.0)
-    state = {**layer.__getstate__(), **options_of("correlated, input"), "max_log_alpha": -1.0}
-    del state["_lk_posterior"]
-    again = nn.VariationalLinear.__new__(nn.VariationalLinear)
-    again.__setstate__({**state, "initial": -3.0})
-    assert again.kl() == layer.kl()
-    assert repr(again) == repr(layer)
+WORDS = {"posterior": "additive", "sharing": "weight", "noise": "independent"}
+WORDS |= {"max_log_alpha": None, "initial": -5.0}
+
+
+@pytest.mark.parametrize(
+    ("posterior", "words"),
+    [
+        (nn.Additive(), {}),
+        (nn.Grouped("output"), {"sharing": "output"}),
+        (nn.Scaled(), {"posterior": "scaled"}),
+        (nn.Correlated(), {"sharing": "input", "noise": "correlated"}),
+        (nn.Multiplicative("layer", 0.0), {"sharing": "layer", "max_log_alpha": 0.0}),
+    ],
+)
+def test_a_layer_that_was_pickled_before_its_posterior_was_public(posterior, words):
+    layer = made(CASES["linear"], posterior=replace(posterior, initial=-5.0))
+    state = layer.__getstate__()
+    given = {**WORDS, **words}
+    if posterior.relative:
+        given["posterior"] = "multiplicative"
+    for before in (given, {"_lk_posterior": state.pop("posterior")}):
+        again = nn.VariationalLinear.__new__(nn.VariationalLinear)
+        again.__setstate__({**state, **before})
+        assert again.posterior == layer.posterior
+        assert again.kl() == layer.kl()

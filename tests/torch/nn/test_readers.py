@@ -16,7 +16,8 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
 
-KINDS = ("additive", "multiplicative", "scaled", "sampled")
+KINDS = {"additive": nn.Additive, "multiplicative": nn.Multiplicative, "scaled": nn.Scaled}
+KINDS["sampled"] = nn.Additive
 REFUSED = r"^(the weight of a \w+|weight of a \w+) has noise, but it was read outside the call"
 
 
@@ -59,10 +60,10 @@ READERS = {
 
 def made(kind, reader):
     torch.manual_seed(1)
-    plain = Reads(reader)
+    options = {"posterior": KINDS[kind](initial=-1.0)}
     if kind == "sampled":
-        return nn.to_variational(plain, modules=(), parameters=["inner.weight"], initial=-1.0)
-    return nn.to_variational(plain, posterior=kind, initial=-1.0)
+        options |= {"modules": (), "parameters": ["inner.weight"]}
+    return nn.to_variational(Reads(reader), **options)
 
 
 def differs(compute):
@@ -183,7 +184,7 @@ class TestAllowed:
 
 def test_a_parametrized_weight():
     """The layer draws the noise around what the parametrization computes."""
-    layer = nn.VariationalLinear(4, 3, initial=-1.0)
+    layer = nn.VariationalLinear(4, 3, posterior=nn.Additive(initial=-1.0))
     parametrize.register_parametrization(layer, "weight", Doubled())
     check_drawn(layer, called, torch.randn(5, 4))
     layer.eval()
@@ -222,14 +223,16 @@ def test_a_tied_output():
             return F.linear(self.table(ids), self.table.weight)
 
     ids = torch.tensor([[1, 2]])
-    model = nn.to_variational(Tied(), initial=0.0)
+    model = nn.to_variational(Tied(), posterior=nn.Additive(initial=0.0))
     with pytest.raises(RuntimeError, match=REFUSED):
         model(ids)
     with nn.sampled(model, torch.Generator().manual_seed(0)):
         found = model(ids)
     plain = nn.to_sample(model, torch.Generator().manual_seed(0))
     torch.testing.assert_close(found, plain(ids))
-    once = nn.to_variational(Tied(), modules=(), parameters=["table.weight"], initial=0.0)
+    once = nn.to_variational(
+        Tied(), modules=(), parameters=["table.weight"], posterior=nn.Additive(initial=0.0)
+    )
     check_drawn(once, called, ids)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -16,8 +17,7 @@ from logunif_kl.torch.nn import _posterior  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
-    OF_UNITS,
-    POSTERIORS,
+    EVERY,
     compiled,
     copies,
     every_backend,
@@ -30,7 +30,6 @@ from tests.torch.nn.cases import (  # noqa: E402
     inputs,
     layer_and_input,
     made,
-    options_of,
     read,
     seeded,
 )
@@ -64,14 +63,14 @@ class TestCompile:
     @pytest.mark.parametrize(
         ("case", "posterior", "options"),
         [
-            *(("linear", posterior, {}) for posterior in POSTERIORS | OF_UNITS),
+            *(("linear", posterior, {}) for posterior in EVERY),
             *((case, "additive", {}) for case in CASES if case != "linear"),
             *((case, "correlated, input", {}) for case in ("conv2d", "embedding")),
             *(
                 (case, "additive", {"estimator": estimator})
                 for case, estimator in product(["linear", "conv1d", "embedding"], ESTIMATORS[1:])
             ),
-            ("linear", "output", {"max_log_alpha": -1.0}),
+            ("linear", nn.Multiplicative("output", -1.0), {}),
         ],
     )
     def test_in_one_graph(self, case, posterior, options):
@@ -176,7 +175,7 @@ class TestTransforms:
     @every_pair
     def test_an_ensemble(self, case, posterior, estimator):
         """Stacked parameters under vmap, each with noise of its own."""
-        case, options = CASES[case], {"estimator": estimator, **options_of(posterior)}
+        case, options = CASES[case], {"estimator": estimator, "posterior": EVERY[posterior]}
         layers = [made(case, seed, **options) for seed in (1, 2)]
         parameters, buffers = torch.func.stack_module_state(layers)
         base = copy.deepcopy(layers[0]).to("meta")
@@ -276,10 +275,14 @@ class TestCheckpoint:
 
 
 KINDS = {
-    "local": lambda: nn.VariationalLinear(4, 4, initial=0.0),
-    "per_batch": lambda: nn.VariationalLinear(4, 4, initial=0.0, estimator="per_batch"),
-    "scaled": lambda: nn.VariationalLinear(4, 4, posterior="scaled"),
-    "sampled": lambda: nn.to_variational(torch.nn.Bilinear(4, 4, 4), initial=0.0),
+    "local": lambda: nn.VariationalLinear(4, 4, posterior=nn.Additive(initial=0.0)),
+    "per_batch": lambda: nn.VariationalLinear(
+        4, 4, posterior=nn.Additive(initial=0.0), estimator="per_batch"
+    ),
+    "scaled": lambda: nn.VariationalLinear(4, 4, posterior=nn.Scaled()),
+    "sampled": lambda: nn.to_variational(
+        torch.nn.Bilinear(4, 4, 4), posterior=nn.Additive(initial=0.0)
+    ),
 }
 
 
@@ -379,7 +382,7 @@ class TestCopiesAndFiles:
             for copied in copies(layer):
                 self.equal(layer, copied, x)
                 assert copied.generator is not drawn_by or drawn_by is None
-        other = made(CASES[case], seed=7, **options_of(posterior))
+        other = made(CASES[case], seed=7, posterior=EVERY[posterior])
         other.load_state_dict(read(layer.state_dict(), weights_only=True))
         self.equal(layer, other, x)
 
@@ -388,7 +391,7 @@ class TestMeta:
     @every_layer
     def test_materialised(self, case, posterior):
         case = CASES[case]
-        options = {**case.options, **options_of(posterior)}
+        options = {**case.options, "posterior": EVERY[posterior]}
         layer = case.layer(*case.arguments, device="meta", **options)
         assert (layer.kl().is_meta, layer.kl().shape) == (True, ())
         layer.to_empty(device="cpu")
@@ -401,7 +404,9 @@ class TestMeta:
         assert layer.log_sigma2.shape == (2, 3)
 
     def test_dtype(self):
-        layer = nn.VariationalConv1d(2, 3, 1, dtype=torch.float64, **POSTERIORS["output"])
+        layer = nn.VariationalConv1d(
+            2, 3, 1, dtype=torch.float64, posterior=nn.Multiplicative("output")
+        )
         assert {p.dtype for p in layer.parameters()} == {torch.float64}
 
 
@@ -418,10 +423,10 @@ class TestLazy:
     )
 
     @CASES
-    @pytest.mark.parametrize("posterior", POSTERIORS | OF_UNITS)
+    @pytest.mark.parametrize("posterior", EVERY)
     def test_becomes_the_layer(self, lazy, full, arguments, shape, posterior):
         groups = {} if full is nn.VariationalLinear else {"groups": 2}
-        options = {"initial": -4.0, **options_of(posterior), **groups}
+        options = {"posterior": replace(EVERY[posterior], initial=-4.0), **groups}
         layer = lazy(*arguments, **options)
         assert layer.has_uninitialized_params()
         assert isinstance(layer, getattr(torch.nn, lazy.__name__.replace("Variational", "")))
@@ -433,11 +438,10 @@ class TestLazy:
         exactly(layer.state_dict(), expected.state_dict())
 
     @CASES
-    @pytest.mark.parametrize("noise", ["independent", "correlated"])
-    def test_of_a_state(self, lazy, full, arguments, shape, noise):
-        options = {**POSTERIORS["input"], "noise": noise}
-        made = full(shape[1], *arguments, **options)
-        layer = lazy(*arguments, **options)
+    @pytest.mark.parametrize("posterior", [nn.Multiplicative("input"), nn.Correlated()])
+    def test_of_a_state(self, lazy, full, arguments, shape, posterior):
+        made = full(shape[1], *arguments, posterior=posterior)
+        layer = lazy(*arguments, posterior=posterior)
         layer.load_state_dict(made.state_dict())
         assert torch.equal(layer.kl(), made.kl())
         assert torch.equal(nn.kl(layer), made.kl())
