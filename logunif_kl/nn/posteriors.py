@@ -59,7 +59,8 @@ class Additive:
     Notes
     -----
     A posterior is immutable, and compares by its class and its options. To change an option of a
-    layer, assign a changed copy: see `logunif_kl.torch.nn.VariationalLayer`.
+    layer, assign a changed copy: see `logunif_kl.torch.nn.VariationalLayer`. The methods and the
+    class attributes serve the layers, and may change.
 
     Examples
     --------
