@@ -18,12 +18,15 @@ from tests.jax.nn.layers import POSTERIORS
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_kl(name):
     """JAX stores the transposed matrix."""
-    sharing, noise = POSTERIORS[name] or ("weight", "independent")
-    posterior = "additive" if POSTERIORS[name] is None else "multiplicative"
-    options = {"posterior": posterior, "sharing": sharing, "noise": noise, "initial": -1.5}
-    layer = torch_nn.VariationalLinear(5, 3, **options)
+    sharing, noise = POSTERIORS[name] or (None, None)
+    if sharing is None:
+        posterior = torch_nn.Additive(initial=-1.5)
+    else:
+        kind = torch_nn.Correlated if noise == "correlated" else torch_nn.Multiplicative
+        posterior = kind(sharing, initial=-1.5)
+    layer = torch_nn.VariationalLinear(5, 3, posterior=posterior)
     kernel = jnp.asarray(layer.weight.detach().numpy().T)
-    if posterior == "additive":
+    if sharing is None:
         weight = nn.Normal.from_mean(kernel, -1.5)
     else:
         weight = nn.Dropout.from_mean(kernel, -1.5, sharing=sharing, noise=noise)
