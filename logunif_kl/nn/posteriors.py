@@ -98,7 +98,7 @@ class Additive:
 
     def __repr__(self) -> str:
         """Show the options that are not defaults."""
-        every = sorted(fields(self), key=lambda each: each.kw_only)
+        every = sorted(fields(self), key=lambda each: bool(each.kw_only))
         values = [(each, getattr(self, each.name)) for each in every]
         changed = [f"{each.name}={value!r}" for each, value in values if value != each.default]
         return f"{type(self).__name__}({', '.join(changed)})"

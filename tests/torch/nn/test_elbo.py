@@ -24,9 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:The model is in evaluation mode"
 def fixed(log_alpha=0.0, dtype=torch.float64):
     """A layer of 6 weights with this log alpha, in evaluation mode: no noise, no gradients."""
     torch.manual_seed(0)
-    posterior = nn.Multiplicative(initial=log_alpha)
-    layer = nn.VariationalLinear(2, 3, posterior=posterior, dtype=dtype)
-    return layer.eval().requires_grad_(False)
+    options = {"posterior": nn.Multiplicative(initial=log_alpha), "dtype": dtype}
+    return nn.VariationalLinear(2, 3, **options).eval().requires_grad_(False)
 
 
 def given(output, target):
@@ -292,11 +291,7 @@ class TestInputs:
 
     @pytest.mark.parametrize("run", [lambda elbo: elbo, compiled], ids=["eager", "compiled"])
     def test_samples(self, run):
-        model, x, y = (
-            nn.VariationalLinear(3, 2, posterior=nn.Additive(initial=0.0)),
-            torch.randn(4, 3),
-            torch.randn(4, 2),
-        )
+        model, x, y = nn.VariationalLinear(3, 2), torch.randn(4, 3), torch.randn(4, 2)
         elbo = nn.ELBO(model, nn.normal_log_likelihood, 100, samples=3)
         bound = seeded(run(elbo), x, y)
         bound.loss.backward()

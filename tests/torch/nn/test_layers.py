@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional as F  # noqa: E402
 
+from logunif_kl.nn.options import REPLACED  # noqa: E402
 from logunif_kl.torch import kl, kl_normal, nn  # noqa: E402
 from logunif_kl.torch.nn import _local  # noqa: E402
 from logunif_kl.torch.nn._noise import normals  # noqa: E402
@@ -428,28 +429,19 @@ def test_the_local_estimator_by_hand():
     torch.testing.assert_close(layer(x), expected)
 
 
-WORDS = {"posterior": "additive", "sharing": "weight", "noise": "independent"}
-WORDS |= {"max_log_alpha": None, "initial": -5.0}
-
-
-@pytest.mark.parametrize(
-    ("posterior", "words"),
-    [
-        (nn.Additive(), {}),
-        (nn.Grouped("output"), {"sharing": "output"}),
-        (nn.Scaled(), {"posterior": "scaled"}),
-        (nn.Correlated(), {"sharing": "input", "noise": "correlated"}),
-        (nn.Multiplicative("layer", 0.0), {"sharing": "layer", "max_log_alpha": 0.0}),
-    ],
-)
-def test_a_layer_that_was_pickled_before_its_posterior_was_public(posterior, words):
-    layer = made(CASES["linear"], posterior=replace(posterior, initial=-5.0))
-    state = layer.__getstate__()
-    given = {**WORDS, **words}
-    if posterior.relative:
-        given["posterior"] = "multiplicative"
-    for before in (given, {"_lk_posterior": state.pop("posterior")}):
-        again = nn.VariationalLinear.__new__(nn.VariationalLinear)
-        again.__setstate__({**state, **before})
-        assert again.posterior == layer.posterior
-        assert again.kl() == layer.kl()
+def test_a_layer_that_was_pickled_before_its_posterior_was_public():
+    """As five options, and then as a private object."""
+    for posterior, *words in (
+        (nn.Additive(), "additive", "weight", "independent", None),
+        (nn.Grouped("output"), "additive", "output", "independent", None),
+        (nn.Multiplicative("layer", 0.0), "multiplicative", "layer", "independent", 0.0),
+        (nn.Correlated(), "multiplicative", "input", "correlated", None),
+        (nn.Scaled(initial=-5.0), "scaled", "weight", "independent", None),
+    ):
+        layer = made(LINEAR, posterior=posterior)
+        state = layer.__getstate__()
+        given = dict(zip(("posterior", *REPLACED), (*words, posterior.initial), strict=True))
+        for before in (given, {"_lk_posterior": state.pop("posterior")}):
+            again = nn.VariationalLinear.__new__(nn.VariationalLinear)
+            again.__setstate__({**state, **before})
+            assert (again.posterior, again.kl()) == (posterior, layer.kl())

@@ -102,9 +102,7 @@ class TestOnce:
 
     def test_an_alpha_for_two_weights(self):
         """Two layers with one dropout rate have twice as many weights."""
-        first, second = (
-            nn.VariationalLinear(2, 2, posterior=nn.Multiplicative()) for _ in range(2)
-        )
+        first, second = (nn.VariationalLinear(2, 2, posterior=nn.Multiplicative()) for _ in "ab")
         second.log_alpha = first.log_alpha
         model = torch.nn.Sequential(first, second)
         assert nn.kl(model).item() == pytest.approx(2 * nn.kl(first).item(), rel=1e-6)

@@ -223,16 +223,15 @@ def test_a_tied_output():
             return F.linear(self.table(ids), self.table.weight)
 
     ids = torch.tensor([[1, 2]])
-    model = nn.to_variational(Tied(), posterior=nn.Additive(initial=0.0))
+    noisy = nn.Additive(initial=0.0)
+    model = nn.to_variational(Tied(), posterior=noisy)
     with pytest.raises(RuntimeError, match=REFUSED):
         model(ids)
     with nn.sampled(model, torch.Generator().manual_seed(0)):
         found = model(ids)
     plain = nn.to_sample(model, torch.Generator().manual_seed(0))
     torch.testing.assert_close(found, plain(ids))
-    once = nn.to_variational(
-        Tied(), modules=(), parameters=["table.weight"], posterior=nn.Additive(initial=0.0)
-    )
+    once = nn.to_variational(Tied(), modules=(), parameters=["table.weight"], posterior=noisy)
     check_drawn(once, called, ids)
 
 

@@ -93,6 +93,7 @@ MODULES = {
     "loop": (Loop, lambda m, x: m(x), (3, 2, 3)),
     "twice": (Twice, lambda m, x: m(x), (2, 3)),
 }
+CERTAIN, NOISY = nn.Additive(initial=-60.0), nn.Additive(initial=-1.0)
 every_module = pytest.mark.parametrize("name", MODULES)
 
 
@@ -299,7 +300,7 @@ class TestDraws:
 
     def test_the_fast_path_of_attention_is_right(self):
         """In evaluation mode, without gradients, and within `sampling`."""
-        model = made("encoder layer", posterior=nn.Additive(initial=-1.0))[1].eval()
+        model = made("encoder layer", posterior=NOISY)[1].eval()
         x = torch.randn(2, 3, 4)
         with torch.no_grad(), nn.sampled(model, generator(3)):
             found = model(x)
@@ -324,9 +325,8 @@ class TestDraws:
         assert repr(model).startswith("SampledLSTM(2, 2, sampled=['weight_ih_l0', ")
 
     def test_half_types(self):
-        model = nn.to_variational(
-            torch.nn.Bilinear(2, 2, 2), posterior=nn.Additive(initial=60.0)
-        ).half()
+        noisy = nn.Additive(initial=60.0)
+        model = nn.to_variational(torch.nn.Bilinear(2, 2, 2), posterior=noisy).half()
         assert torch.isfinite(model(torch.zeros(1, 2).half(), torch.ones(1, 2).half())).all()
         model = nn.to_variational(torch.nn.Bilinear(2, 2, 2)).bfloat16()
         assert nn.kl(model).dtype == torch.float32
@@ -340,9 +340,7 @@ class TestDraws:
             barrier.wait(60.0)  # All threads are within their calls.
             return torch.stack([first, cell(x)])
 
-        model = nn.to_variational(
-            Calls(run, torch.nn.GRUCell(3, 3)), posterior=nn.Additive(initial=-1.0)
-        )
+        model = nn.to_variational(Calls(run, torch.nn.GRUCell(3, 3)), posterior=NOISY)
         with ThreadPoolExecutor(3) as pool:
             found = [*pool.map(model, [x] * 3)]
         for each in found:
@@ -449,9 +447,8 @@ class TestCare:
 
         mha = torch.nn.MultiheadAttention(4, 2, dropout=0.5, batch_first=True)
         for model in (Calls(lambda m, x: m(x, x, x)[0], mha), Calls(lambda m, x: m(x), Own())):
-            made = nn.to_variational(
-                model, modules=type(model.held[0]), posterior=nn.Additive(initial=-60.0)
-            ).eval()
+            options = {"modules": type(model.held[0]), "posterior": CERTAIN}
+            made = nn.to_variational(model, **options).eval()
             found = nn.predict(made, torch.randn(2, 3, 4), 8, likelihood="normal", modules=Own)
             assert found.variance.max() > 1e-4
 
@@ -496,9 +493,8 @@ class TestCare:
                     self.w.normal_()
 
         for make in (Own, lambda: torch.nn.Linear(2, 2), lambda: torch.nn.MultiheadAttention(2, 1)):
-            model = nn.to_variational(
-                make(), parameters=lambda name, _: name == "w", posterior=nn.Additive(initial=-7.0)
-            )
+            chosen = {"parameters": lambda name, _: name == "w"}
+            model = nn.to_variational(make(), posterior=nn.Additive(initial=-7.0), **chosen)
             with torch.no_grad():
                 for p in model.parameters():
                     p.fill_(3.0)
@@ -638,15 +634,12 @@ class TestTransforms:
             return torch.cat(found).flatten()
 
         plain = torch.nn.Bilinear(1, 1, 1, bias=False)
-        model = nn.to_variational(Calls(run, plain), posterior=nn.Additive(initial=-60.0))
+        model = nn.to_variational(Calls(run, plain), posterior=CERTAIN)
         torch.testing.assert_close(model(torch.ones(1, 1)), torch.arange(20.0))
 
     def test_vmap(self):
         plain = torch.nn.ConvTranspose1d(2, 3, 2)
-        model, x = (
-            nn.to_variational(plain, posterior=nn.Additive(initial=-1.0)),
-            torch.ones(2, 2, 4),
-        )
+        model, x = nn.to_variational(plain, posterior=NOISY), torch.ones(2, 2, 4)
         different, same = (
             torch.func.vmap(model, randomness=each)(torch.stack([x, x]))
             for each in ("different", "same")

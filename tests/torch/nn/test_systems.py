@@ -274,15 +274,12 @@ class TestCheckpoint:
         assert torch.equal(model.generator.get_state(), after)
 
 
+NOISY = nn.Additive(initial=0.0)
 KINDS = {
-    "local": lambda: nn.VariationalLinear(4, 4, posterior=nn.Additive(initial=0.0)),
-    "per_batch": lambda: nn.VariationalLinear(
-        4, 4, posterior=nn.Additive(initial=0.0), estimator="per_batch"
-    ),
+    "local": lambda: nn.VariationalLinear(4, 4, posterior=NOISY),
+    "per_batch": lambda: nn.VariationalLinear(4, 4, posterior=NOISY, estimator="per_batch"),
     "scaled": lambda: nn.VariationalLinear(4, 4, posterior=nn.Scaled()),
-    "sampled": lambda: nn.to_variational(
-        torch.nn.Bilinear(4, 4, 4), posterior=nn.Additive(initial=0.0)
-    ),
+    "sampled": lambda: nn.to_variational(torch.nn.Bilinear(4, 4, 4), posterior=NOISY),
 }
 
 
@@ -404,9 +401,8 @@ class TestMeta:
         assert layer.log_sigma2.shape == (2, 3)
 
     def test_dtype(self):
-        layer = nn.VariationalConv1d(
-            2, 3, 1, dtype=torch.float64, posterior=nn.Multiplicative("output")
-        )
+        posterior = nn.Multiplicative("output")
+        layer = nn.VariationalConv1d(2, 3, 1, dtype=torch.float64, posterior=posterior)
         assert {p.dtype for p in layer.parameters()} == {torch.float64}
 
 

@@ -193,9 +193,7 @@ class TestGroups:
 
 
 def test_log_alpha_of_groups_in_half_types():
-    layer = nn.VariationalLinear(
-        100, 2, posterior=nn.Grouped("output", initial=-25.0), dtype=torch.float16
-    )
+    layer = nn.VariationalLinear(100, 2, posterior=nn.Grouped("output", initial=-25.0)).half()
     layer.weight.data.fill_(1e-4)
     found = nn.log_alpha(layer)[""]
     assert torch.equal(found, nn.log_alpha(layer.float())[""])

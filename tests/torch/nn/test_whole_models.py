@@ -88,9 +88,8 @@ def test_a_whole_model(name, tmp_path):
     make, log_likelihood = MODELS[name]
     torch.manual_seed(1)
     plain, x, target = make()
-    model = nn.to_variational(
-        plain, posterior=nn.Additive(initial=-6.0), parameters=EMBEDDINGS.get(name)
-    )
+    start = nn.Additive(initial=-6.0)
+    model = nn.to_variational(plain, posterior=start, parameters=EMBEDDINGS.get(name))
     elbo = nn.ELBO(model, log_likelihood, 1000)
     groups = nn.parameter_groups(model, weight_decay=1e-4, lr=RATE)
     optimizer = torch.optim.AdamW(groups)

@@ -59,10 +59,10 @@ class Compact(torch.nn.Module):
 def one(case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
     noise, (_, kind, penalty) = loop.seeded(seed, 1), CASES[case]
-    options = {"posterior": kind(initial=sizes["initial"]), "penalty": penalty}
+    posterior = kind(initial=sizes["initial"])
     plain = models.plain("lenet_300_100", seed, sizes["quick"])
     run = loop.ScheduledRun(
-        nn.to_variational(plain, generator=noise, **options),
+        nn.to_variational(plain, posterior=posterior, penalty=penalty, generator=noise),
         noise,
         training,
         loop.Settings(sizes["batch_size"], seed, sizes["learning_rate"], averaging=None),
