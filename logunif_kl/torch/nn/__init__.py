@@ -1,7 +1,8 @@
 """Layers with a Gaussian posterior over their weights, trained with the exact KL.
 
 Layers such as `VariationalLinear` replace those of `torch.nn`, and `to_variational` converts a
-network. `ELBO` computes the training objective. Train `log_sigma2` and `log_alpha` without weight
+network. Their `posterior` is an `Additive`, `Grouped`, `Multiplicative`, `Correlated` or `Scaled`.
+`ELBO` computes the training objective. Train `log_sigma2` and `log_alpha` without weight
 decay. After training, weights with a large alpha = sigma^2/mu^2 are mostly noise: `sparsity` counts
 them, `prune` masks them, and `to_sparse` and `to_deterministic` remove them.
 
