@@ -94,6 +94,11 @@ class VariationalLayer(GaussianWeights):
             _refuse_fusion(self, sys._getframe(1))
         super().__setattr__(name, unwrapped(value))
 
+    def __delattr__(self, name: str) -> None:
+        if name == "posterior":
+            raise AttributeError("a layer needs its posterior: assign another one instead")
+        super().__delattr__(name)
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a layer, which may have been pickled when its posterior was five options."""
         state = {**state}
