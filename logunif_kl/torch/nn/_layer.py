@@ -190,7 +190,7 @@ class VariationalLayer(GaussianWeights):
     _product_backward: Any  # as in `_local.Product`
     _product_each: Any  # (input, weights): the output, with separate weights for each example
     _batched: Any  # (input): whether the input has a batch dimension
-    _scaled: Any  # (input): the input times random scales, for correlated noise
+    _scaled: Any  # (input): the input times random scales
 
     def _padded(self, input: Tensor) -> Tensor:
         """Return the input with the padding that `_product` does not add itself."""
@@ -206,8 +206,8 @@ class VariationalLayer(GaussianWeights):
         Parameters
         ----------
         of : {"weights", "scales"}, optional
-            Which KL to return: of the weights for independent noise, or of the scales s_i for
-            correlated noise (Kingma et al. 2015, section 3.2). The default depends on the noise.
+            Which KL to return: of the weights or, for the posterior `Correlated`, of the scales s_i
+            (Kingma et al. 2015, section 3.2). The default depends on the posterior.
 
         Returns
         -------
@@ -217,8 +217,8 @@ class VariationalLayer(GaussianWeights):
         Raises
         ------
         ValueError
-            If `of` is unknown, or does not match the noise of the layer. The KL of the weights
-            under correlated noise is infinite (Hron et al. 2017, section 3).
+            If `of` is unknown, or does not match the posterior. The KL of the weights under
+            `Correlated` is infinite (Hron et al. 2017, section 3).
 
         Examples
         --------
