@@ -77,7 +77,7 @@ class Moments:
     >>> import jax
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> params = [nn.Normal.from_mean(0.1 * jnp.ones(shape)) for shape in ((4, 8), (8, 3))]
+    >>> params = [nn.Weight.from_mean(0.1 * jnp.ones(shape)) for shape in ((4, 8), (8, 3))]
     >>> x, labels = jnp.ones((10, 4)), jnp.zeros(10, int)
     >>> def loss(params):
     ...     output = nn.dense(nn.relu(nn.dense(nn.Moments(x), params[0])), params[1])
@@ -130,14 +130,10 @@ def check_moments(key: Any, weight: Any) -> None:
     """Raise ValueError if moments cannot pass through a layer with this key and posterior."""
     if key is not None:
         raise ValueError("x is Moments, for which no noise is drawn, but a key was given: omit key")
-    if not weight._posterior.independent:
+    if weight.posterior.scaled:
         raise ValueError(
-            "moments need independent weights, but noise='correlated' was given: make the Dropout "
-            "with noise='independent'"
-        )
-    if weight._posterior.scaled:
-        raise ValueError(
-            f"moments need independent weights, but a {type(weight).__name__} was given: use Normal"
+            f"moments need independent weights, but the posterior {weight.posterior} was given: "
+            "use Additive, Grouped or Multiplicative"
         )
 
 
