@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from ..._errors import type_name
 from ..._layers import check_flag
-from ...nn.posteriors import Units
+from ...nn.terms import Units
 from ._arguments import check_dtype
 from ._layer import VariationalLayer
 from ._local import clamped

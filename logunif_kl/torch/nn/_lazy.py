@@ -10,7 +10,7 @@ from torch.nn import UninitializedParameter
 from torch.nn.parameter import is_lazy
 
 from ..._layers import check_flag
-from ...nn.posteriors import Given
+from ...nn.terms import Given
 from ._arguments import check_dtype, no_shape
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._layer import VariationalLayer

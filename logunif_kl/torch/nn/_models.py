@@ -10,7 +10,7 @@ import torch
 
 from ..._errors import real_number, type_name
 from ...nn.penalty import check_of
-from ...nn.posteriors import Term
+from ...nn.terms import Term
 from . import _penalty
 from ._arguments import check_gathered, check_module
 from ._weight import Weight, weights

@@ -11,14 +11,8 @@ import torch
 
 from ..._layers import one_of
 from ...nn import penalty as penalties
-from ...nn.posteriors import (
-    UNITS,
-    Additive,
-    Correlated,
-    Grouped,
-    Multiplicative,
-    Scaled,
-)
+from ...nn.posteriors import Additive, Correlated, Grouped, Multiplicative, Scaled
+from ...nn.terms import UNITS
 from ._arguments import check_generator
 
 F = TypeVar("F", bound=Callable[..., Any])

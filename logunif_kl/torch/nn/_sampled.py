@@ -14,7 +14,8 @@ import torch
 from torch.nn import Parameter
 
 from ..._layers import SILENT
-from ...nn.posteriors import Additive, Given
+from ...nn.posteriors import Additive
+from ...nn.terms import Given
 from ._draws import Draws
 from ._hooks import masked, means_assigned, reset_method
 from ._local import clamped, finite

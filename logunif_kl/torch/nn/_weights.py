@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from ...nn.posteriors import Additive, Given, Units, shared_shape
+from ...nn.posteriors import Additive
+from ...nn.terms import Given, Units, shared_shape
 from . import _posterior
 from ._local import clamped, finite
 from ._noise import unsplit

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
-from logunif_kl.nn.posteriors import Term  # noqa: E402
+from logunif_kl.nn.terms import Term  # noqa: E402
 from logunif_kl.torch import kl_normal, nn  # noqa: E402
 from logunif_kl.torch.nn import _penalty  # noqa: E402
 from tests.torch.nn.cases import filled, finite  # noqa: E402
