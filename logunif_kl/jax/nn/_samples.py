@@ -14,7 +14,8 @@ import jax.numpy as jnp
 
 from ..._errors import shown, type_name
 from ..._layers import THRESHOLD, check_threshold, is_noisy
-from ...nn.posteriors import Additive, shared_shape
+from ...nn.posteriors import Additive
+from ...nn.terms import shared_shape
 from ._layer import sample_weights
 from ._noise import check_key, normals, widened
 from ._trees import is_weight, mapped, weights_of

@@ -25,7 +25,7 @@ from ..._layers import (
     threshold_that_keeps,
 )
 from ...methods._progress import progress_bar
-from ...nn.posteriors import summed
+from ...nn.terms import summed
 from ._trees import mapped, weights_of
 
 Array = Any

@@ -15,9 +15,11 @@ import jax
 import jax.numpy as jnp
 
 from ..._display import in_short
-from ..._errors import shown, type_name
+from ..._errors import type_name
 from ..._layers import count
-from ...nn.posteriors import Additive, Given, Term, Units, shared_shape
+from ...nn.options import check_posterior
+from ...nn.posteriors import Additive
+from ...nn.terms import Given, Term, Units, shared_shape
 from ._arguments import axis_of, broadcasts, is_floating, real_array
 from ._bound import bounded
 from ._noise import largest_log, root, widened
@@ -107,10 +109,7 @@ class Weight:
         """Check the posterior, and forget its `initial`, in which trees should not differ."""
         posterior = self.posterior
         if not isinstance(posterior, Additive):
-            raise TypeError(
-                f"posterior must be an object such as nn.Additive(), but {type_name(posterior)} "
-                f"{shown(posterior)} was given: pass one, with its options and initial="
-            )
+            check_posterior({"posterior": posterior})
         if posterior.initial != type(posterior).initial:
             kept = replace(posterior, initial=type(posterior).initial)
             object.__setattr__(self, "posterior", kept)

@@ -35,8 +35,7 @@ class Returns:
         self.neg_kl = function
 
 
-# Calls, and indented below them what each of them raises. A `*` stands for letters, and `...` for
-# options.
+# Calls, and indented below them what each of them raises. A `*` stands for letters.
 REFUSALS = """
 nn.threshold_curve(WEIGHT, 3.0)
     TypeError: measure must be a function of the pruned tree, but 3.0 was given: pass one that
@@ -71,11 +70,11 @@ nn.dense(X, WEIGHT, key=X)
     jax.random.key(0)
 nn.Weight.from_mean(MEAN, -10.0)
 nn.Weight(MEAN, MEAN, posterior=-10.0)
-    TypeError: posterior must be an object such as nn.Additive(), but float -10.0 was given: pass
-    one, with its options and initial=
+    TypeError: posterior=-10.0 was given, but a posterior is an object: pass nn.Additive(),
+    nn.Grouped(), nn.Multiplicative(), nn.Correlated() or nn.Scaled()
 nn.to_variational({"weight": MEAN}, posterior="multiplicative")
-    TypeError: posterior must be an object such as nn.Additive(), but str 'multiplicative' was
-    given: pass one, with its options and initial=
+    TypeError: posterior='multiplicative' was given, but a posterior is an object: pass
+    posterior=nn.Multiplicative()
 nn.Normal
     AttributeError: module 'logunif_kl.jax.nn' has no attribute 'Normal': use
     nn.Weight.from_mean(mean), or nn.Weight(mean, log_sigma2)
@@ -100,9 +99,9 @@ nn.kl(WEIGHT, penalty=nn.NormalPrior)
     'molchanov', 'lower_bound', 'series', 'kummer', 'quadrature'
 nn.kl(SCALES, penalty=nn.StudentTPrior())
     ValueError: penalty=StudentTPrior(df=1.0, scale=1.0) was given with the posterior
-    Correlated(...): use Additive or Grouped
+    Correlated(): use Additive or Grouped
 nn.kl(SCALED, penalty=nn.NormalPrior())
-    ValueError: penalty=NormalPrior(variance=1.0) was given with the posterior Scaled(...): use
+    ValueError: penalty=NormalPrior(variance=1.0) was given with the posterior Scaled(): use
     Additive or Grouped
 nn.kl(WEIGHT, penalty=nn.ScaleMixturePrior(0.5, 1.0, 0.1))
     TypeError: key must be a key of jax.random or None, but NoneType None was given: pass
@@ -164,10 +163,10 @@ nn.kl(nn.Weight(MEAN, log_alpha=jnp.ones((3, 1, 1)), posterior=nn.Multiplicative
     ValueError: log_alpha of shape (3, 1, 1) does not broadcast to the means' (3, 2): use
     Weight.from_mean
 nn.kl(nn.Weight(MEAN))
-    ValueError: the posterior Additive(...) needs log_sigma2, but none of them was given: use
+    ValueError: the posterior Additive() needs log_sigma2, but none of them was given: use
     Weight.from_mean
 nn.dense(X, nn.Weight(MEAN, MEAN, log_alpha=MEAN))
-    ValueError: the posterior Additive(...) needs log_sigma2, but log_sigma2 and log_alpha was
+    ValueError: the posterior Additive() needs log_sigma2, but log_sigma2 and log_alpha was
     given: use Weight.from_mean
 nn.dense(X, WEIGHT, jnp.ones(3))
     ValueError: bias of shape (3,) does not fit 2 output units: pass shape (2,)
@@ -297,15 +296,15 @@ nn.predict(lambda key: X, KEY, link="probit")
     ValueError: link='probit' was given with likelihood='categorical': pass likelihood='bernoulli'
 nn.kl(nn.Weight.from_mean(MEAN, nn.Grouped()), penalty="molchanov")
     ValueError: penalty='molchanov' approximates the KL of single weights, but the posterior
-    Grouped(...) has groups: pass 'exact' or a prior
+    Grouped() has groups: pass 'exact' or a prior
 nn.kl(replace(SCALED, scale=jnp.ones(3)))
     ValueError: the scales of the inputs must have shape (3, 1) for means of shape (3, 2), but (3,)
     and (3, 1) was given: use Weight.from_mean
 nn.embedding(jnp.array([0]), SCALED)
-    ValueError: an embedding cannot have the posterior Scaled(...): use Additive, Grouped,
+    ValueError: an embedding cannot have the posterior Scaled(): use Additive, Grouped,
     Multiplicative or Correlated
 nn.dense(MOMENTS, SCALES)
-    ValueError: moments need independent weights, but the posterior Correlated(...) was given: use
+    ValueError: moments need independent weights, but the posterior Correlated() was given: use
     Additive, Grouped or Multiplicative
 nn.dense(MOMENTS, WEIGHT, key=KEY)
     ValueError: x is Moments, for which no noise is drawn, but a key was given: omit key
@@ -332,8 +331,6 @@ def test_refusals(calls, error):
         with pytest.raises(getattr(builtins, kind)) as caught:
             eval(call)
         text = str(caught.value)
-        assert re.fullmatch(
-            re.escape(sentence).replace(r"\*", r"\w*").replace(r"\(\.\.\.\)", r"\(.*?\)"), text
-        )
+        assert re.fullmatch(re.escape(sentence).replace(r"\*", r"\w*"), text)
         assert len(text) < 230
         assert ": " in text
