@@ -15,7 +15,7 @@ from ..._layers import count
 from ._arguments import positive_integers
 from ._layer import Product, add_bias, draw
 from ._moments import real_input
-from ._weight import Weight, check_scales, weight_of
+from ._weight import Weight, parts_of
 
 Array = Any
 
@@ -94,8 +94,8 @@ def conv(
     >>> nn.conv(images, weight, padding="SAME", dimension_numbers=layout, key=key).shape
     (2, 28, 28, 8)
     """
-    node: Any = weight_of(weight, key)
-    x, kernel = real_input(x), node._mean()
+    parts = parts_of(weight, key)
+    x, kernel = real_input(x), parts.mean()
     spatial = kernel.ndim - 2
     if x.ndim != kernel.ndim or spatial < 1:
         raise ValueError(
@@ -112,7 +112,7 @@ def conv(
             f"groups of {inputs} channels need {groups * inputs} channels and a multiple of "
             f"{groups} outputs: change the shapes or groups"
         )
-    check_scales(node, numbers.rhs_spec[1], groups)
+    parts.check_scales(numbers.rhs_spec[1], groups)
     each_dimension = partial(
         positive_integers, length=spatial, of="spatial dimensions", or_one=True
     )
@@ -142,5 +142,5 @@ def conv(
         return shape, deviations.reshape(along)
 
     product = Product(once, each, x.shape[batch], scales)
-    y = draw(product, x, node, key=key, estimator=estimator, dtype=dtype)
+    y = draw(product, x, parts, key=key, estimator=estimator, dtype=dtype)
     return add_bias(y, bias, numbers.out_spec[1])

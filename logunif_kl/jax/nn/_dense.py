@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from ._layer import Product, add_bias, draw
 from ._moments import real_input
-from ._weight import Weight, check_scales, weight_of
+from ._weight import Weight, parts_of
 
 Array = Any
 
@@ -99,8 +99,8 @@ def dense(
     >>> print(y.mean().round(1), y.std().round(1))
     5.0 3.0
     """
-    node: Any = weight_of(weight, key)
-    x, kernel = real_input(x), node._mean()
+    parts = parts_of(weight, key)
+    x, kernel = real_input(x), parts.mean()
     if kernel.ndim != 2:
         raise ValueError(
             f"weight of shape {kernel.shape} is not a kernel of a dense layer: pass shape "
@@ -111,7 +111,7 @@ def dense(
             f"x of shape {x.shape} does not fit a kernel of shape {kernel.shape}: pass x of shape "
             f"(..., {kernel.shape[0]})"
         )
-    check_scales(node, 0, 1)
+    parts.check_scales(0, 1)
     once = partial(jnp.matmul, precision=precision)
 
     def each(x: Array, kernels: Array) -> Array:
@@ -128,5 +128,5 @@ def dense(
         return shape, deviations
 
     product = Product(once, each if x.ndim > 1 else None, x.shape[0], scales)
-    y = draw(product, x, node, key=key, estimator=estimator, dtype=dtype)
+    y = draw(product, x, parts, key=key, estimator=estimator, dtype=dtype)
     return add_bias(y, bias)

@@ -15,7 +15,7 @@ from ._arguments import real_numbers, working
 from ._layer import ESTIMATORS
 from ._moments import Moments, check_moments
 from ._noise import check_key, normals, root, wide, widened
-from ._weight import Weight, check_scales, weight_of
+from ._weight import Parts, Weight, parts_of
 
 Array = Any
 
@@ -72,14 +72,14 @@ def embedding(
     >>> nn.embedding(jnp.array([[2, 0, 2]]), weight, key=jax.random.key(0)).shape
     (1, 3, 2)
     """
-    node: Any = weight_of(weight, key)
-    if "scale" in node.posterior.parameters:
+    parts = parts_of(weight, key)
+    if "scale" in parts.posterior.parameters:
         raise ValueError(
-            f"an embedding cannot have the posterior {node.posterior}: use Additive, Grouped, "
+            f"an embedding cannot have the posterior {parts.posterior}: use Additive, Grouped, "
             "Multiplicative or Correlated"
         )
     one_of("estimator", estimator, ESTIMATORS)
-    table = node._mean()
+    table = parts.mean()
     if table.ndim != 2:
         raise ValueError(
             f"weight of shape {table.shape} is not a table of embeddings: pass shape "
@@ -98,29 +98,29 @@ def embedding(
     dtype = working(table, table, dtype)
     mean = jnp.take(table, ids, axis=0)
     if isinstance(given, Moments):
-        check_moments(key, node)
+        check_moments(key, parts.posterior)
         return replace(
             given,
             mean=mean.astype(dtype),
-            variance=jnp.take(node._variances(), ids, axis=0).astype(wide(dtype)),
+            variance=jnp.take(parts.variances(), ids, axis=0).astype(wide(dtype)),
         )
     if key is None:
         return mean.astype(dtype)
     check_key(key)
-    check_scales(node, 0, 1)
+    parts.check_scales(0, 1)
     ids = jnp.where(ids < 0, ids + table.shape[0], ids)
-    columns = table.shape[1] if node.posterior.independent else 1
-    deviations = _deviations(node, ids, widened(mean))
+    columns = table.shape[1] if parts.posterior.independent else 1
+    deviations = _deviations(parts, ids, widened(mean))
     noise = _noise(key, ids, columns, estimator, deviations.dtype)
     return (widened(mean) + deviations * noise).astype(dtype)
 
 
-def _deviations(weight: Weight, ids: Array, mean: Array) -> Array:
+def _deviations(parts: Parts, ids: Array, mean: Array) -> Array:
     """Return the standard deviations of the rows at these ids. `mean` holds the rows' means."""
-    spread = weight._log_variances()
+    spread = parts.log_variances()
     rows = jnp.take(spread, ids, axis=0) if spread.shape[0] > 1 else spread[0]
     deviations = root(rows)
-    return mean * deviations if weight.posterior.relative else deviations
+    return mean * deviations if parts.posterior.relative else deviations
 
 
 def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> Array:

@@ -126,13 +126,13 @@ def real_input(x: Any) -> Any:
     return x._checked() if isinstance(x, Moments) else real_array("x", x)
 
 
-def check_moments(key: Any, weight: Any) -> None:
+def check_moments(key: Any, posterior: Any) -> None:
     """Raise ValueError if moments cannot pass through a layer with this key and posterior."""
     if key is not None:
         raise ValueError("x is Moments, for which no noise is drawn, but a key was given: omit key")
-    if weight.posterior.scaled:
+    if posterior.scaled:
         raise ValueError(
-            f"moments need independent weights, but the posterior {weight.posterior} was given: "
+            f"moments need independent weights, but the posterior {posterior} was given: "
             "use Additive, Grouped or Multiplicative"
         )
 
@@ -146,8 +146,8 @@ def through(
     dtype: Any,
 ) -> Moments:
     """Return the moments of the output of a layer, whose mean has the type `dtype`."""
-    check_moments(key, weight)
-    kernel, variance = weight._mean(), x.variance
+    check_moments(key, weight.posterior)
+    kernel, variance = weight.mean(), x.variance
     mean, wide = multiply(x.mean.astype(dtype), kernel.astype(dtype)), widened(x.mean.astype(dtype))
     squares = wide * wide
     if variance is not None:
@@ -158,7 +158,7 @@ def through(
         squares,
         variance,
         widened(kernel.astype(dtype)),
-        weight._variances().astype(wide.dtype),
+        weight.variances().astype(wide.dtype),
     )
     most = jnp.finfo(total.dtype).max
     # Some convolutions round 0 to a negative number. jnp.clip would halve gradients at the limits.

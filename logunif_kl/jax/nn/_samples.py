@@ -19,7 +19,7 @@ from ...nn.terms import shared_shape
 from ._layer import sample_weights
 from ._noise import check_key, normals, widened
 from ._trees import is_weight, mapped, weights_of
-from ._weight import Weight
+from ._weight import Weight, parts_of
 
 Array = Any
 Where = Callable[[str, Any], bool]
@@ -188,8 +188,8 @@ def to_deterministic(tree: Any, threshold: float | None = None) -> Any:
     limit = math.inf if threshold is None else check_threshold(threshold)
 
     def mean(node: Any) -> Any:
-        noisy = is_noisy(node.log_alpha_of_weights(), limit)
-        return jnp.where(noisy, 0, node._mean())
+        parts = parts_of(node, None)
+        return jnp.where(is_noisy(parts.log_alpha(), limit), 0, parts.mean())
 
     return mapped(mean, tree)
 
@@ -249,19 +249,20 @@ def _matrix(path: str, leaf: Any) -> bool:
 
 
 def _drawn(node: Any, key: Array) -> Array:
-    given, posterior = node._given(), node.posterior
+    parts = parts_of(node, key)
+    posterior, given = parts
     mean = given.mean
     if not posterior.scaled:
-        return sample_weights(node, key, (), mean.dtype)
-    if node.groups > 1:
+        return sample_weights(parts, key, (), mean.dtype)
+    if given.groups > 1:
         raise ValueError(
-            f"weights with random scales cannot be drawn in groups, but groups={node.groups} was "
+            f"weights with random scales cannot be drawn in groups, but groups={given.groups} was "
             "given: use another posterior, such as Additive"
         )
     shape = shared_shape("input", mean.shape, given.units)
-    means, deviations = node._scale_moments()
+    means, deviations = parts.scale_moments()
     if posterior.independent:
         key, own = jax.random.split(key)
-        mean = sample_weights(node, own, (), mean.dtype)
+        mean = sample_weights(parts, own, (), mean.dtype)
     scales = means + deviations * normals(key, (math.prod(shape),), deviations.dtype)
     return (widened(mean) * scales.reshape(shape)).astype(mean.dtype)

@@ -27,6 +27,7 @@ from ..._layers import (
 from ...methods._progress import progress_bar
 from ...nn.terms import summed
 from ._trees import mapped, weights_of
+from ._weight import parts_of
 
 Array = Any
 
@@ -89,12 +90,8 @@ def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
     (1, 3, 3.0)
     """
     threshold = check_threshold(threshold)
-    return Sparsity.of(
-        {
-            name: Sparsity(int(_kept(node, threshold).sum()), int(node._mean().size))
-            for name, node in weights_of(tree)
-        }
-    )
+    kept = {name: _kept(node, threshold) for name, node in weights_of(tree)}
+    return Sparsity.of({name: Sparsity(int(x.sum()), x.size) for name, x in kept.items()})
 
 
 def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
@@ -135,20 +132,21 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     """
     threshold = check_threshold(threshold)
     like = tree if like is None else like
-    wanted: Any = jax.tree.structure(tree)
-    if jax.tree.structure(like) != wanted:
+    structure: Any = jax.tree.structure(tree)
+    if jax.tree.structure(like) != structure:
         raise ValueError(
             "the structures of tree and like differ: for like, pass the tree that prune returned"
         )
     for (name, node), (_, other) in zip(weights_of(tree), weights_of(like), strict=True):
-        if node._mean().shape != other._mean().shape:
+        shape, wanted = (parts_of(each, None).mean().shape for each in (other, node))
+        if shape != wanted:
             raise ValueError(
-                f"like has weights of shape {other._mean().shape} at {name!r}, where tree has "
-                f"{node._mean().shape}: pass what prune returned for the same model"
+                f"like has weights of shape {shape} at {name!r}, where tree has {wanted}: pass "
+                "what prune returned for the same model"
             )
 
     def both(node: Any, other: Any) -> Any:
-        return _pruned(node, _kept(node, threshold) & (other._mean() != 0))
+        return _pruned(node, _kept(node, threshold) & (parts_of(other, None).mean() != 0))
 
     return mapped(both, tree, like)
 
@@ -249,15 +247,14 @@ def density_threshold(tree: Any, density: float) -> float:
     >>> nn.sparsity(weight, threshold).kept
     2
     """
-    each = [
-        np.where(np.asarray(node._mean()) == 0, math.inf, np.asarray(node.log_alpha_of_weights()))
-        for _, node in weights_of(tree)
-    ]
+    parts = [parts_of(node, None) for _, node in weights_of(tree)]
+    each = [np.where(np.asarray(x.mean()) == 0, math.inf, np.asarray(x.log_alpha())) for x in parts]
     return threshold_that_keeps(density, np.concatenate([x.astype(float).ravel() for x in each]))
 
 
 def _kept(node: Any, threshold: float) -> Array:
-    return (node._mean() != 0) & ~is_noisy(node.log_alpha_of_weights(), threshold)
+    parts = parts_of(node, None)
+    return (parts.mean() != 0) & ~is_noisy(parts.log_alpha(), threshold)
 
 
 def _pruned(node: Any, kept: Array) -> Any:

@@ -225,4 +225,4 @@ def _neg_kl(node: Weight, of: str | None, penalty: Any) -> Array:
     check_of(of, node.posterior)
     what = f"the posterior {node.posterior}"
     check(penalty, node.posterior, what, "use Additive or Grouped")
-    return total(penalty, node._terms(is_exact(penalty)))
+    return total(penalty, node.posterior.terms(jnp, node._given(), is_exact(penalty)))

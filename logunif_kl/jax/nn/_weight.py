@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from ..._errors import type_name
 from ..._layers import count
 from ...nn.options import check_posterior
 from ...nn.posteriors import Additive
-from ...nn.terms import Given, Term, Units, shared_shape
+from ...nn.terms import Given, Units, shared_shape
 from ._arguments import axis_of, broadcasts, is_floating, real_array
 from ._bound import bounded
 from ._noise import largest_log, root, widened
@@ -107,7 +107,7 @@ class Weight:
 
     def __post_init__(self) -> None:
         """Check the posterior, and forget its `initial`, in which trees should not differ."""
-        posterior = self.posterior
+        posterior: Any = self.posterior
         if not isinstance(posterior, Additive):
             check_posterior({"posterior": posterior})
         if posterior.initial != type(posterior).initial:
@@ -154,18 +154,20 @@ class Weight:
         options: Any = {"input_axis": input_axis, "groups": count("groups", groups)}
         made = cls(mean, posterior=posterior, **options)
         shapes = posterior.shapes(mean.shape, _units(mean, posterior, input_axis, output_axis))
-        parameters = {
-            name: jnp.full(shape, 1.0 if name == "scale" else posterior.initial, mean.dtype)
-            for name, shape in shapes.items()
-        }
-        return replace(made, **parameters)
+
+        def filled(name: str, shape: Any) -> Array:
+            value = 1.0 if name == "scale" else posterior.initial
+            # Without a shape, the array is sharded as the means are.
+            return jnp.full_like(mean, value, shape=None if shape == mean.shape else shape)
+
+        return replace(made, **{name: filled(name, shape) for name, shape in shapes.items()})
 
     def __repr__(self) -> str:
         return in_short(self)
 
     def log_alpha_of_weights(self) -> Array:
         """Compute log alpha of each weight; inf where the mean is 0 and alpha is not shared."""
-        return self.posterior.log_alpha(jnp, self._given())
+        return parts_of(self, None).log_alpha()
 
     def _given(self) -> Given:
         """Return the parameters of the posterior, or raise an error if they do not fit it."""
@@ -173,8 +175,8 @@ class Weight:
         names = tuple([name for name in _PARAMETERS if getattr(self, name) is not None])
         if names != posterior.parameters:
             raise ValueError(
-                f"the posterior {posterior} needs {' and '.join(posterior.parameters)}, but "
-                f"{' and '.join(names) or 'none of them'} was given: use Weight.from_mean"
+                f"a Weight with the posterior {posterior} needs {', '.join(posterior.parameters)}, "
+                f"but has {', '.join(names) or 'none'}: use Weight.from_mean"
             )
         first, *scales = (real_array(name, getattr(self, name)) for name in names)
         if not broadcasts(first.shape, mean.shape):
@@ -182,63 +184,22 @@ class Weight:
                 f"{names[0]} of shape {first.shape} does not broadcast to the means' {mean.shape}: "
                 "use Weight.from_mean"
             )
-        first = first.reshape((1,) * (mean.ndim - first.ndim) + first.shape)
+        if first.ndim < mean.ndim:
+            first = first.reshape((1,) * (mean.ndim - first.ndim) + first.shape)
         bound, units = posterior.max_log_alpha, _units(mean, posterior, self.input_axis)
         if bound is not None:
             first = bounded(first, bound)
-        given = Given(mean, first, *scales, units=units, groups=self.groups)
+        given = Given(mean, first, *scales)._replace(units=units, groups=self.groups)
         if posterior.scaled:
             shapes = {x.shape for x in posterior.scales(given) if x is not None}
             wanted = [shared_shape(each, mean.shape, units) for each in ("input", "layer")]
             if len(shapes) > 1 or not shapes <= set(wanted):
                 raise ValueError(
                     f"the scales of the inputs must have shape {wanted[0]} for means of shape "
-                    f"{mean.shape}, but {' and '.join(map(str, sorted(shapes)))} was given: use "
+                    f"{mean.shape}, but have {' and '.join(map(str, sorted(shapes)))}: use "
                     "Weight.from_mean"
                 )
         return given
-
-    def _mean(self) -> Array:
-        return self.posterior.means(self._given())
-
-    def _log_variances(self) -> Array:
-        """Return log sigma^2 of each weight, or log alpha."""
-        given = self._given()
-        if self.posterior.relative:
-            return given.log_variance
-        return jnp.broadcast_to(given.log_variance, given.mean.shape)
-
-    def _deviations(self) -> Array:
-        """Return the standard deviations of the weights, or of the weights without their scales."""
-        deviations = root(self._log_variances())
-        if self.posterior.relative:
-            deviations = widened(real_array("mean", self.mean)) * deviations
-        return deviations
-
-    def _variances(self) -> Array:
-        if not self.posterior.relative:
-            log_variances = widened(self._log_variances())
-            return jnp.exp(jnp.minimum(log_variances, largest_log(log_variances.dtype)))
-        # Square the deviations, because alpha may overflow where alpha mean^2 does not.
-        deviations = self._deviations()
-        most = math.exp(0.5 * largest_log(deviations.dtype))
-        deviations = deviations.clip(-most, most)
-        return deviations * deviations
-
-    def _scale_moments(self) -> tuple[Array, Array]:
-        """Return the means and standard deviations of the scales, of shape (units,) or (1,)."""
-        means, log_variances = self.posterior.scales(self._given())
-        if means is None:
-            # With the other order, XLA rounds some gradients otherwise in the last bit.
-            log_variances = log_variances.reshape(-1)
-        deviations = root(log_variances).reshape(-1)
-        means = jnp.ones_like(deviations) if means is None else means.reshape(-1)
-        times = self.groups if deviations.size > 1 else 1
-        return jnp.tile(means, times), jnp.tile(deviations, times)
-
-    def _terms(self, exact: bool) -> list[Term]:
-        """Return the terms whose sum is -KL."""
-        return self.posterior.terms(jnp, self._given(), exact)
 
 
 _PARAMETERS = tuple(
@@ -246,26 +207,75 @@ _PARAMETERS = tuple(
 )
 
 
-@dataclass(frozen=True)
-class Fixed:
-    """Weights whose variances are 0, such as `to_deterministic` returns."""
+class Parts(NamedTuple):
+    """The posterior of an array of weights, and its parameters, which fit it."""
 
-    array: Array
-    posterior: ClassVar[Additive] = Additive()
+    posterior: Additive
+    given: Given
 
-    def _mean(self) -> Array:
-        return jnp.asarray(self.array)
+    def mean(self) -> Array:
+        return self.posterior.means(self.given)
 
-    def _variances(self) -> Array:
-        return jnp.zeros_like(self._mean())
+    def log_alpha(self) -> Array:
+        return self.posterior.log_alpha(jnp, self.given)
+
+    def log_variances(self) -> Array:
+        """Return log sigma^2 of each weight, or log alpha."""
+        if self.posterior.relative:
+            return self.given.log_variance
+        return jnp.broadcast_to(self.given.log_variance, self.given.mean.shape)
+
+    def deviations(self) -> Array:
+        """Return the standard deviations of the weights, or of the weights without their scales."""
+        deviations = root(self.log_variances())
+        return widened(self.given.mean) * deviations if self.posterior.relative else deviations
+
+    def variances(self) -> Array:
+        if self.given.log_variance is None:
+            return jnp.zeros_like(self.given.mean)
+        if not self.posterior.relative:
+            log_variances = widened(self.log_variances())
+            return jnp.exp(jnp.minimum(log_variances, largest_log(log_variances.dtype)))
+        # Square the deviations, because alpha may overflow where alpha mean^2 does not.
+        deviations = self.deviations()
+        most = math.exp(0.5 * largest_log(deviations.dtype))
+        deviations = deviations.clip(-most, most)
+        return deviations * deviations
+
+    def scale_moments(self) -> tuple[Array, Array]:
+        """Return the means and standard deviations of the scales, of shape (units,) or (1,)."""
+        means, log_variances = self.posterior.scales(self.given)
+        if means is None:
+            # With the other order, XLA rounds some gradients otherwise in the last bit.
+            log_variances = log_variances.reshape(-1)
+        deviations = root(log_variances).reshape(-1)
+        means = jnp.ones_like(deviations) if means is None else means.reshape(-1)
+        times = self.given.groups if deviations.size > 1 else 1
+        return jnp.tile(means, times), jnp.tile(deviations, times)
+
+    def check_scales(self, axis: int, groups: int) -> None:
+        """Raise ValueError if the scales do not fit the inputs of a layer."""
+        if not self.posterior.scaled:
+            return
+        given = self.given
+        if given.units.input != axis:
+            raise ValueError(
+                f"the input units are axis {axis} of the weights, but axis {given.units.input} of "
+                f"the Weight has scales: pass input_axis={axis}"
+            )
+        if given.groups != groups:
+            raise ValueError(
+                f"the layer has {groups} groups of channels, but the Weight has "
+                f"groups={given.groups}: pass groups={groups}"
+            )
 
 
-def weight_of(weight: Any, key: Any) -> Any:
-    """Return a `Weight`, or an array if there is no key to draw noise, otherwise raise an error."""
+def parts_of(weight: Any, key: Any) -> Parts:
+    """Return the parts of a `Weight`, or of an array if there is no key to draw noise."""
     if isinstance(weight, Weight):
-        return weight
+        return Parts(weight.posterior, weight._given())
     if key is None and is_floating(weight):
-        return Fixed(weight)
+        return Parts(Additive(), Given(jnp.asarray(weight), None))
     # nnx.Optimizer fails in its second step if one nnx.Param holds several arrays.
     if isinstance(weight.get_value() if hasattr(weight, "get_value") else None, Weight):
         raise TypeError(
@@ -276,22 +286,6 @@ def weight_of(weight: Any, key: Any) -> Any:
         f"weight must be a Weight, but {type_name(weight)} was given: pass "
         "Weight.from_mean(weight), or floats without a key"
     )
-
-
-def check_scales(weight: Any, axis: int, groups: int) -> None:
-    """Raise ValueError if the scales of weights do not fit the inputs of a layer."""
-    if not weight.posterior.scaled:
-        return
-    if weight.input_axis % weight._mean().ndim != axis:
-        raise ValueError(
-            f"the input units are axis {axis} of the weights, but input_axis={weight.input_axis} "
-            f"was given: pass input_axis={axis} to Weight"
-        )
-    if weight.groups != groups:
-        raise ValueError(
-            f"the layer has {groups} groups of channels, but the weights have "
-            f"groups={weight.groups}: pass groups={groups} to Weight"
-        )
 
 
 def _units(mean: Array, posterior: Additive, input_axis: int, output_axis: int = -1) -> Units:

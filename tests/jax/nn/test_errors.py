@@ -163,11 +163,11 @@ nn.kl(nn.Weight(MEAN, log_alpha=jnp.ones((3, 1, 1)), posterior=nn.Multiplicative
     ValueError: log_alpha of shape (3, 1, 1) does not broadcast to the means' (3, 2): use
     Weight.from_mean
 nn.kl(nn.Weight(MEAN))
-    ValueError: the posterior Additive() needs log_sigma2, but none of them was given: use
+    ValueError: a Weight with the posterior Additive() needs log_sigma2, but has none: use
     Weight.from_mean
 nn.dense(X, nn.Weight(MEAN, MEAN, log_alpha=MEAN))
-    ValueError: the posterior Additive() needs log_sigma2, but log_sigma2 and log_alpha was
-    given: use Weight.from_mean
+    ValueError: a Weight with the posterior Additive() needs log_sigma2, but has log_sigma2,
+    log_alpha: use Weight.from_mean
 nn.dense(X, WEIGHT, jnp.ones(3))
     ValueError: bias of shape (3,) does not fit 2 output units: pass shape (2,)
 nn.dense(X, WEIGHT, key=KEY, estimator="weights")
@@ -178,19 +178,18 @@ nn.dense(X, WEIGHT, key=jax.random.split(KEY, 4))
 nn.dense(X, WEIGHT, key=jax.random.split(jax.random.PRNGKey(0), 4))
     ValueError: key holds keys of shape (4,), but a layer takes one: pass key[0], or use jax.vmap
 nn.dense(X, nn.Weight(MEAN, log_alpha=MEAN, posterior=nn.Correlated()))
-    ValueError: the scales of the inputs must have shape (3, 1) for means of shape (3, 2), but
-    (3, 2) was given: use Weight.from_mean
+    ValueError: the scales of the inputs must have shape (3, 1) for means of shape (3, 2), but have
+    (3, 2): use Weight.from_mean
 nn.Weight.from_mean(MEAN, nn.Multiplicative("input"), input_axis=2)
 nn.Weight.from_mean(MEAN, nn.Scaled(), input_axis=2)
     ValueError: input_axis must be an axis of means of shape (3, 2), but 2 was given: pass another
 nn.Weight.from_mean(MEAN, nn.Grouped("output"), output_axis=2)
     ValueError: output_axis must be an axis of means of shape (3, 2), but 2 was given: pass another
 nn.conv(IMAGE, nn.Weight.from_mean(jnp.ones((2, 2, 3, 3)), nn.Correlated()))
-    ValueError: the input units are axis 1 of the weights, but input_axis=-2 was given: pass
-    input_axis=1 to Weight
+    ValueError: the input units are axis 1 of the weights, but axis 2 of the Weight has scales: pass
+    input_axis=1
 nn.conv(IMAGE, OF_CHANNELS, feature_group_count=2)
-    ValueError: the layer has 2 groups of channels, but the weights have groups=1: pass groups=2 to
-    Weight
+    ValueError: the layer has 2 groups of channels, but the Weight has groups=1: pass groups=2
 nn.Weight.from_mean(MEAN, groups=0)
     ValueError: groups must be a positive integer, but 0 was given: pass 1 for the usual case
 nn.conv(IMAGE[0], KERNEL, feature_group_count=2)
@@ -298,8 +297,8 @@ nn.kl(nn.Weight.from_mean(MEAN, nn.Grouped()), penalty="molchanov")
     ValueError: penalty='molchanov' approximates the KL of single weights, but the posterior
     Grouped() has groups: pass 'exact' or a prior
 nn.kl(replace(SCALED, scale=jnp.ones(3)))
-    ValueError: the scales of the inputs must have shape (3, 1) for means of shape (3, 2), but (3,)
-    and (3, 1) was given: use Weight.from_mean
+    ValueError: the scales of the inputs must have shape (3, 1) for means of shape (3, 2), but have
+    (3,) and (3, 1): use Weight.from_mean
 nn.embedding(jnp.array([0]), SCALED)
     ValueError: an embedding cannot have the posterior Scaled(): use Additive, Grouped,
     Multiplicative or Correlated

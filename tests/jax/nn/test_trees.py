@@ -1,6 +1,7 @@
 """The KL over a pytree: its sign, its sum, the multiplicity of alpha, names, penalties."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,12 +114,26 @@ class TestTree:
             if name != "correlated, input":
                 assert math.isclose(nn.kl(stacked), 3 * nn.kl(one), rel_tol=1e-6)
 
-    def test_static_fields_are_no_leaves(self):
-        weight = nn.Weight.from_mean(MU, nn.Correlated("layer", 0.0), groups=2)
-        leaves, structure = jax.tree.flatten(weight)
-        assert [leaf.shape for leaf in leaves] == [(2, 2), (1, 1)]
-        again = jax.tree.unflatten(structure, leaves)
-        assert (again.posterior, again.groups) == (nn.Correlated("layer", 0.0), 2)
+    @pytest.mark.parametrize(
+        "posterior", [*POSTERIORS.values(), nn.Grouped(), nn.Scaled(), nn.Correlated("layer", 0.0)]
+    )
+    def test_the_node(self, posterior):
+        """Its leaves have names, and its structure does not depend on initial values."""
+        weight = nn.Weight.from_mean(MU, replace(posterior, initial=1.0), groups=2)
+        assert (weight.posterior, weight.groups) == (posterior, 2)
+        paths, structure = jax.tree_util.tree_flatten_with_path(weight)
+        assert [path[-1].name for path, _ in paths] == ["mean", *posterior.parameters]
+        assert structure == jax.tree.structure(nn.Weight.from_mean(MU, posterior, groups=2))
+
+        def step(weight, _):
+            return jax.tree.map(lambda leaf: leaf + 1.0, weight), nn.kl(weight)
+
+        scanned = jax.jit(lambda weight: jax.lax.scan(step, weight, length=2), donate_argnums=0)
+        found, kls = scanned(jax.tree.map(jnp.copy, weight))
+        assert jax.tree.structure(found) == structure
+        assert math.isclose(kls[0], nn.kl(weight), rel_tol=1e-6)
+        for name in posterior.parameters:
+            assert (getattr(found, name) == getattr(weight, name) + 2.0).all()
 
 
 class TestPenalty:
