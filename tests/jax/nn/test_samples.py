@@ -31,6 +31,9 @@ class TestTrees:
         again = nn.to_variational(made, lambda path, leaf: path.endswith("bias"))
         assert [*nn.log_alpha(again)] == ["layers.0.bias", "layers.0.kernel", "layers.1.table"]
         assert again["layers"][1]["table"].log_sigma2[0, 0] == -2.0
+        options = {"posterior": nn.Grouped("output"), "input_axis": 1, "output_axis": 0}
+        units = nn.to_variational(params(), **options)  # as the layers of Equinox have them
+        assert units["layers"][0]["kernel"].log_sigma2.shape == (3, 1)
         for a, b in zip(*map(jax.tree.leaves, (nn.to_deterministic(made), params())), strict=True):
             np.testing.assert_array_equal(a, b)
 
