@@ -2,8 +2,8 @@
 
 `sample_output` has two implementations. `composite` uses ordinary operations of torch, and supports
 compilers, transforms, autocast, half types and DTensors. `_Fused` takes only plain float32 and
-float64 tensors, and reads and writes the tensors half as often as `composite`. `_Fused` keeps two
-tensors of the activations' size and one of the weights' size for the backward pass.
+float64 tensors, and reads and writes the tensors half as often as `composite`. For the backward
+pass `_Fused` keeps the input, as a deterministic layer does, and one tensor of the output's size.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -159,11 +159,9 @@ class _Fused(Function):
         log: bool,
         draw: Draw,
     ) -> Tensor:
-        variances = exponential(given) if log else given
-        squares = input * input
         output = layer._product(input, weight, bias)
         noise = draw(output)
-        deviation = layer._product(squares, variances, None).clamp_(min=0.0).sqrt_()
+        deviation = _variance(layer, input, given, log).sqrt_()
         # addcmul_ would fail if the layer returned a view.
         if output._is_view():
             output = torch.addcmul(output, deviation, noise)
@@ -172,13 +170,13 @@ class _Fused(Function):
         # Divide by inf where the deviation is at most `least`, so that its gradient is 0 there.
         least = torch.finfo(deviation.dtype).tiny ** 0.5
         noise.div_(F.threshold(deviation, least, math.inf, inplace=True))
-        ctx.save_for_backward(input, weight, bias, given, squares, variances, noise)
+        ctx.save_for_backward(input, weight, bias, given, noise)
         ctx.layer, ctx.log = layer, log
         return output
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
-        input, weight, bias, given, squares, variances, ratio = ctx.saved_tensors
+        input, weight, bias, given, ratio = ctx.saved_tensors
         needed = ctx.needs_input_grad[1:5]
         if torch.is_grad_enabled():
             return _twice(ctx, grad, (input, weight, bias, given), ratio, needed)
@@ -187,14 +185,21 @@ class _Fused(Function):
         d_input, d_weight, d_bias = backward(grad, input, weight, (for_input, for_weight, for_bias))
         d_variances = None
         if for_input or for_variances:
+            # Computing these two again takes less time than their memory is worth.
+            variances = exponential(given) if ctx.log else given
             d_squares, d_variances, _ = backward(
-                grad * ratio, squares, variances, (for_input, for_variances, False), 0.5
+                grad * ratio, input * input, variances, (for_input, for_variances, False), 0.5
             )
             if for_input:
                 d_input = d_input.addcmul_(d_squares, input)
             if for_variances and ctx.log:
                 d_variances = d_variances.mul_(variances)
         return None, d_input, d_weight, d_bias, d_variances, None, None
+
+
+def _variance(layer: Product, input: Tensor, given: Tensor, log: bool) -> Tensor:
+    variances = exponential(given) if log else given
+    return layer._product(input * input, variances, None).clamp_(min=0.0)
 
 
 def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> Any:
@@ -204,9 +209,7 @@ def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> An
 
     def draw(mean: Tensor) -> Tensor:
         with torch.no_grad():
-            of_weights = exponential(variances) if log else variances
-            variance = layer._product(input * input, of_weights, None).clamp_(min=0.0)
-            return ratio * variance.sqrt_()
+            return ratio * _variance(layer, input, variances, log).sqrt_()
 
     # Differentiate `composite` at views of the arguments, so that the new graph begins there.
     views: Any = [x if x is None else x.view_as(x) for x in given]
