@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +22,7 @@ from .._internals import plain, transformed
 
 Tensor = torch.Tensor
 Draw = Callable[[Tensor], Tensor]
+Form = Literal["variance", "log variance", "log alpha"]
 
 
 class Product(Protocol):
@@ -44,18 +45,18 @@ def sample_output(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    variances: Tensor,
-    log: bool,
+    given: Tensor,
+    form: Form,
     draw: Draw,
 ) -> Tensor:
     """Sample an output: its mean plus noise times the square root of its variance.
 
-    `variances` are the variances of the weights, or their logarithms if `log` is True.
-    ``draw(mean)`` returns noise with the shape, dtype and device of ``mean``.
+    `given` has the variances of the weights in this form. ``draw(mean)`` returns noise with the
+    shape, dtype and device of ``mean``.
     """
-    if _fusible(input, weight, bias, variances):
-        return _Fused.apply(layer, input, weight, bias, variances, log, draw)
-    return composite(layer, input, weight, bias, variances, log, draw)
+    if _fusible(input, weight, bias, given):
+        return _Fused.apply(layer, input, weight, bias, given, form, draw)
+    return composite(layer, input, weight, bias, given, form, draw)
 
 
 def composite(
@@ -63,13 +64,13 @@ def composite(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    variances: Tensor,
-    log: bool,
+    given: Tensor,
+    form: Form,
     draw: Draw,
 ) -> Tensor:
     """Sample an output as `sample_output` does, by ordinary operations of torch."""
     mean = layer._product(input, weight, bias)
-    variances = exponential(variances) if log else variances
+    variances = variances_of(weight, given, form)
     if mean.dtype != torch.float16:
         variance = layer._product(input * input, variances, None)
     else:
@@ -84,29 +85,30 @@ def composite(
 _LARGEST = {torch.float64: 600.0, torch.float16: 18.0}
 
 
-def finite(weights: Tensor) -> Tensor:
-    """Limit sampled weights in float16, where they may overflow.
-
-    An infinite weight times a zero input would be NaN.
-    """
-    if weights.dtype != torch.float16:
-        return weights
-    most = torch.finfo(weights.dtype).max
-    return weights.clamp(-most, most)
-
-
 def clamped(log_variance: Tensor) -> Tensor:
     """Limit log sigma^2 or log alpha to 60 (float64: 600, float16: 18).
 
     The variances are then finite. With an infinite variance, a zero input would give 0 times
     infinity, which is NaN. Gradients that are multiplied by the variance do not overflow either.
     """
-    return log_variance.clamp(max=_LARGEST.get(log_variance.dtype, 60.0))
+    return log_variance.clamp(max=largest(log_variance.dtype))
+
+
+def largest(dtype: torch.dtype) -> float:
+    return _LARGEST.get(dtype, 60.0)
 
 
 def exponential(log_variances: Tensor) -> Tensor:
     """Compute finite variances from their logarithms. For float16 the result is float32."""
     return wide(clamped(log_variances)).exp()
+
+
+def variances_of(weight: Tensor, given: Tensor, form: Form) -> Tensor:
+    """Return the variances of weights that have these means, from what is given."""
+    if form == "log alpha":
+        deviations = wide(weight) * (0.5 * wide(clamped(given))).exp()
+        return deviations * deviations
+    return given if form == "variance" else exponential(given)
 
 
 def wide(x: Tensor) -> Tensor:
@@ -156,12 +158,12 @@ class _Fused(Function):
         weight: Tensor,
         bias: Tensor | None,
         given: Tensor,
-        log: bool,
+        form: Form,
         draw: Draw,
     ) -> Tensor:
         output = layer._product(input, weight, bias)
         noise = draw(output)
-        deviation = _variance(layer, input, given, log).sqrt_()
+        deviation = _variance(layer, input, weight, given, form).sqrt_()
         # addcmul_ would fail if the layer returned a view.
         if output._is_view():
             output = torch.addcmul(output, deviation, noise)
@@ -171,7 +173,7 @@ class _Fused(Function):
         least = torch.finfo(deviation.dtype).tiny ** 0.5
         noise.div_(F.threshold(deviation, least, math.inf, inplace=True))
         ctx.save_for_backward(input, weight, bias, given, noise)
-        ctx.layer, ctx.log = layer, log
+        ctx.layer, ctx.form = layer, form
         return output
 
     @staticmethod
@@ -180,40 +182,106 @@ class _Fused(Function):
         needed = ctx.needs_input_grad[1:5]
         if torch.is_grad_enabled():
             return _twice(ctx, grad, (input, weight, bias, given), ratio, needed)
-        for_input, for_weight, for_bias, for_variances = needed
+        for_input, for_weight, for_bias, for_given = needed
+        for_variances = for_given or (for_weight and ctx.form == "log alpha")
         backward = ctx.layer._product_backward
         d_input, d_weight, d_bias = backward(grad, input, weight, (for_input, for_weight, for_bias))
-        d_variances = None
+        d_given = None
         if for_input or for_variances:
             # Computing these two again takes less time than their memory is worth.
-            variances = exponential(given) if ctx.log else given
+            variances = variances_of(weight, given, ctx.form)
             d_squares, d_variances, _ = backward(
                 grad * ratio, input * input, variances, (for_input, for_variances, False), 0.5
             )
             if for_input:
                 d_input = d_input.addcmul_(d_squares, input)
-            if for_variances and ctx.log:
-                d_variances = d_variances.mul_(variances)
-        return None, d_input, d_weight, d_bias, d_variances, None, None
+            if for_given and ctx.form == "log variance":
+                d_given = d_variances.mul_(variances)
+            elif ctx.form == "log alpha" and for_variances:
+                extra, d_given = _through_log_alpha(d_variances, weight, given)
+                d_weight = d_weight.add_(extra) if for_weight else None
+            elif for_given:
+                d_given = d_variances
+        return None, d_input, d_weight, d_bias, d_given, None, None
 
 
-def _variance(layer: Product, input: Tensor, given: Tensor, log: bool) -> Tensor:
-    variances = exponential(given) if log else given
-    return layer._product(input * input, variances, None).clamp_(min=0.0)
+def _variance(layer: Product, input: Tensor, weight: Tensor, given: Tensor, form: Form) -> Tensor:
+    return layer._product(input * input, variances_of(weight, given, form), None).clamp_(min=0.0)
+
+
+def _through_log_alpha(grad: Tensor, weight: Tensor, log_alpha: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients in the means and in log alpha, from that in the variances."""
+    with torch.enable_grad():
+        mean, log_alpha = weight.detach().requires_grad_(), log_alpha.detach().requires_grad_()
+        variances = variances_of(mean, log_alpha, "log alpha")
+    return torch.autograd.grad(variances, (mean, log_alpha), grad)  # type: ignore[return-value]
 
 
 def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> Any:
     """Compute the gradients of `_Fused` by `composite`, so that they can be differentiated."""
-    layer, log = ctx.layer, ctx.log
-    input, _, _, variances = given
+    layer, form = ctx.layer, ctx.form
+    input, weight, _, variances = given
 
     def draw(mean: Tensor) -> Tensor:
         with torch.no_grad():
-            return ratio * _variance(layer, input, variances, log).sqrt_()
+            return ratio * _variance(layer, input, weight, variances, form).sqrt_()
 
     # Differentiate `composite` at views of the arguments, so that the new graph begins there.
     views: Any = [x if x is None else x.view_as(x) for x in given]
-    output = composite(layer, views[0], views[1], views[2], views[3], log, draw)
+    output = composite(layer, views[0], views[1], views[2], views[3], form, draw)
     wanted: Any = [x for x, n in zip(views, needed, strict=True) if n]
     found = iter(torch.autograd.grad(output, wanted, grad, create_graph=True))
     return None, *[next(found) if n else None for n in needed], None, None
+
+
+def draw_weights(mean: Tensor, given: Tensor, form: Form, noise: Tensor) -> Tensor:
+    """Sample weights with these means, and with log sigma^2 or log alpha: mean + sigma noise."""
+    if _fusible(mean, None, None, given):
+        return _Weights.apply(mean, given, form, noise)
+    return _finite(_with_noise(mean, given, form, noise))
+
+
+def _with_noise(mean: Tensor, given: Tensor, form: Form, noise: Tensor) -> Tensor:
+    deviation = (0.5 * clamped(given)).exp().to(mean.dtype)
+    return mean + (mean * deviation if form == "log alpha" else deviation) * noise
+
+
+def _finite(weights: Tensor) -> Tensor:
+    """Limit sampled weights in float16, where they may overflow.
+
+    An infinite weight times a zero input would be NaN.
+    """
+    if weights.dtype != torch.float16:
+        return weights
+    most = torch.finfo(weights.dtype).max
+    return weights.clamp(-most, most)
+
+
+class _Weights(Function):
+    """Compute `draw_weights`, and keep no tensors but those that are given."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, mean: Tensor, given: Tensor, form: Form, noise: Tensor
+    ) -> Tensor:
+        ctx.save_for_backward(mean, given, noise)
+        ctx.form = form
+        return _with_noise(mean, given, form, noise)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        mean, given, noise = ctx.saved_tensors
+        for_mean, for_given = ctx.needs_input_grad[:2]
+        d_mean = grad.sum_to_size(mean.shape) if for_mean else None
+        if not for_given and ctx.form == "log variance":
+            return d_mean, None, None, None
+        root = (0.5 * clamped(given)).exp()
+        slope = (grad * noise).sum_to_size(torch.broadcast_shapes(mean.shape, given.shape))
+        if ctx.form == "log alpha":
+            d_mean = d_mean + slope * root if for_mean else None
+            slope = slope * mean
+        d_given = None
+        if for_given:
+            d_given = 0.5 * (slope.sum_to_size(given.shape) * root)
+            d_given = d_given.masked_fill(given > largest(given.dtype), 0.0)
+        return d_mean, d_given, None, None
