@@ -1,9 +1,9 @@
 """Local reparameterisation: each output has its own Gaussian (Kingma et al. 2015, Eq. 6).
 
 `sample_output` has two implementations. `composite` uses ordinary operations of torch, and supports
-compilers, transforms, autocast, half types and DTensors. `_Fused` takes only plain float32 and
-float64 tensors, and reads and writes the tensors half as often as `composite`. For the backward
-pass `_Fused` keeps the input, as a deterministic layer does, and one tensor of the output's size.
+compilers, transforms and DTensors. `_Fused` takes only plain tensors, and reads and writes them
+half as often as `composite`. For the backward pass it keeps the input, as a deterministic layer
+does, and one tensor of the output's size.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -72,14 +72,25 @@ def composite(
     mean = layer._product(input, weight, bias)
     variances = variances_of(weight, given, form)
     if mean.dtype != torch.float16:
-        variance = layer._product(input * input, variances, None)
+        variance = layer._product(input * input, variances.to(input.dtype), None)
     else:
-        # In float16 the square of 256 overflows and the initial variance exp(-10) is subnormal.
-        # bfloat16 has enough range.
         with without_autocast(mean.device.type):
-            squares = input.float().square().bfloat16()
-            variance = layer._product(squares, variances.bfloat16(), None)
+            squares, variances = _squares(input, mean.dtype), variances.to(_second(mean.dtype))
+            variance = layer._product(squares, variances, None)
     return with_noise(mean, variance, draw(mean))
+
+
+def _second(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype of the product of squares and variances.
+
+    In float16 the square of 256 overflows and the initial variance exp(-10) is subnormal. bfloat16
+    has enough range.
+    """
+    return torch.bfloat16 if dtype == torch.float16 else dtype
+
+
+def _squares(input: Tensor, dtype: torch.dtype) -> Tensor:
+    return wide(input).square().to(_second(dtype))
 
 
 _LARGEST = {torch.float64: 600.0, torch.float16: 18.0}
@@ -137,18 +148,19 @@ def _fusible(*tensors: Tensor | None) -> bool:
     if torch.compiler.is_compiling() or transformed():
         return False
     given = [x for x in tensors if x is not None]
-    dtype = given[0].dtype
-    return (
-        dtype in (torch.float32, torch.float64)
-        and all(x.dtype == dtype for x in given)
-        and plain(*given)
-        and not given[0].is_meta
-        and not torch.is_autocast_enabled(given[0].device.type)
-    )
+    if given[0].is_meta or not plain(*given):
+        return False
+    found = {x.dtype for x in given}
+    if torch.is_autocast_enabled(given[0].device.type):
+        return found <= {torch.float32, torch.bfloat16, torch.float16}
+    return len(found) == 1 and given[0].is_floating_point()
 
 
 class _Fused(Function):
-    """Compute what `composite` computes, in place, with fewer passes over the tensors."""
+    """Compute what `composite` computes, in place, with fewer passes over the tensors.
+
+    Autocast is off within, because its cache would keep weights that have no graph.
+    """
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -161,52 +173,84 @@ class _Fused(Function):
         form: Form,
         draw: Draw,
     ) -> Tensor:
-        output = layer._product(input, weight, bias)
-        noise = draw(output)
-        deviation = _variance(layer, input, weight, given, form).sqrt_()
-        # addcmul_ would fail if the layer returned a view.
-        if output._is_view():
-            output = torch.addcmul(output, deviation, noise)
-        else:
-            output.addcmul_(deviation, noise)
-        # Divide by inf where the deviation is at most `least`, so that its gradient is 0 there.
-        least = torch.finfo(deviation.dtype).tiny ** 0.5
-        noise.div_(F.threshold(deviation, least, math.inf, inplace=True))
-        ctx.save_for_backward(input, weight, bias, given, noise)
-        ctx.layer, ctx.form = layer, form
+        device = input.device.type
+        autocast = torch.is_autocast_enabled(device)
+        dtype = torch.get_autocast_dtype(device) if autocast else input.dtype
+        with without_autocast(device):
+            x, w, b = _to(dtype, input, weight, bias)
+            output = layer._product(x, w, b)
+            noise = draw(output)
+            variances = variances_of(weight, given, form).to(_second(dtype))
+            deviation = _root(layer._product(_squares(input, dtype), variances, None))
+            # addcmul_ would fail if the layer returned a view.
+            if output._is_view():
+                output = torch.addcmul(output, deviation.to(dtype), noise)
+            else:
+                output.addcmul_(deviation.to(dtype), noise)
+            # Divide by inf where the deviation is at most `least`, so that its gradient is 0 there.
+            least = torch.finfo(deviation.dtype).tiny ** 0.5
+            ratio = noise.to(deviation.dtype)
+            ratio.div_(F.threshold(deviation, least, math.inf, inplace=True))
+        ctx.save_for_backward(x, weight, bias, given, ratio)
+        ctx.layer, ctx.form, ctx.dtype = layer, form, dtype
         return output
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
         input, weight, bias, given, ratio = ctx.saved_tensors
         needed = ctx.needs_input_grad[1:5]
-        if torch.is_grad_enabled():
-            return _twice(ctx, grad, (input, weight, bias, given), ratio, needed)
-        for_input, for_weight, for_bias, for_given = needed
-        for_variances = for_given or (for_weight and ctx.form == "log alpha")
-        backward = ctx.layer._product_backward
-        d_input, d_weight, d_bias = backward(grad, input, weight, (for_input, for_weight, for_bias))
-        d_given = None
-        if for_input or for_variances:
-            # Computing these two again takes less time than their memory is worth.
-            variances = variances_of(weight, given, ctx.form)
-            d_squares, d_variances, _ = backward(
-                grad * ratio, input * input, variances, (for_input, for_variances, False), 0.5
-            )
-            if for_input:
-                d_input = d_input.addcmul_(d_squares, input)
-            if for_given and ctx.form == "log variance":
-                d_given = d_variances.mul_(variances)
-            elif ctx.form == "log alpha" and for_variances:
-                extra, d_given = _through_log_alpha(d_variances, weight, given)
-                d_weight = d_weight.add_(extra) if for_weight else None
-            elif for_given:
-                d_given = d_variances
-        return None, d_input, d_weight, d_bias, d_given, None, None
+        with without_autocast(grad.device.type):
+            if torch.is_grad_enabled():
+                return _twice(ctx, grad, (input, weight, bias, given), ratio, needed)
+            return None, *_gradients(ctx, grad, input, weight, given, ratio, needed), None, None
 
 
-def _variance(layer: Product, input: Tensor, weight: Tensor, given: Tensor, form: Form) -> Tensor:
-    return layer._product(input * input, variances_of(weight, given, form), None).clamp_(min=0.0)
+def _gradients(
+    ctx: Any,
+    grad: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    given: Tensor,
+    ratio: Tensor,
+    needed: tuple[bool, bool, bool, bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
+    for_input, for_weight, for_bias, for_given = needed
+    for_variances = for_given or (for_weight and ctx.form == "log alpha")
+    backward = ctx.layer._product_backward
+    wanted = for_input, for_weight, for_bias
+    d_input, d_weight, d_bias = backward(grad, input, weight.to(ctx.dtype), wanted)
+    if not (for_input or for_variances):
+        return d_input, d_weight, d_bias, None
+    # Computing these two again takes less time than their memory is worth.
+    variances, squares = variances_of(weight, given, ctx.form), _squares(input, ctx.dtype)
+    d_squares, d_variances, _ = backward(
+        *(
+            grad.to(ratio.dtype) * ratio,
+            squares,
+            variances.to(ratio.dtype),
+            (for_input, for_variances, False),
+            0.5,
+        )
+    )
+    if for_input:
+        d_input = d_input.addcmul_(d_squares.to(input.dtype), input)
+    if not for_variances:
+        return d_input, d_weight, d_bias, None
+    d_given = d_variances.to(variances.dtype)
+    if ctx.form == "log variance":
+        d_given = d_given.mul_(variances)
+    elif ctx.form == "log alpha":
+        more, d_given = _through_log_alpha(d_given, weight, given)
+        d_weight = more.add_(d_weight) if for_weight else None
+    return d_input, d_weight, d_bias, d_given
+
+
+def _to(dtype: torch.dtype, *given: Tensor | None) -> list[Any]:
+    return [x if x is None else x.to(dtype) for x in given]
+
+
+def _root(variance: Tensor) -> Tensor:
+    return variance.clamp_(min=0.0).sqrt_()
 
 
 def _through_log_alpha(grad: Tensor, weight: Tensor, log_alpha: Tensor) -> tuple[Tensor, Tensor]:
@@ -219,16 +263,18 @@ def _through_log_alpha(grad: Tensor, weight: Tensor, log_alpha: Tensor) -> tuple
 
 def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> Any:
     """Compute the gradients of `_Fused` by `composite`, so that they can be differentiated."""
-    layer, form = ctx.layer, ctx.form
-    input, weight, _, variances = given
+    layer, form, dtype = ctx.layer, ctx.form, ctx.dtype
 
     def draw(mean: Tensor) -> Tensor:
         with torch.no_grad():
-            return ratio * _variance(layer, input, weight, variances, form).sqrt_()
+            variances = variances_of(given[1], given[3], form).to(ratio.dtype)
+            root = _root(layer._product(_squares(given[0], dtype), variances, None))
+            return (ratio * root).to(dtype)
 
     # Differentiate `composite` at views of the arguments, so that the new graph begins there.
     views: Any = [x if x is None else x.view_as(x) for x in given]
-    output = composite(layer, views[0], views[1], views[2], views[3], form, draw)
+    x, w, b = _to(dtype, *views[:3])
+    output = composite(layer, x, w, b, views[3], form, draw)
     wanted: Any = [x for x, n in zip(views, needed, strict=True) if n]
     found = iter(torch.autograd.grad(output, wanted, grad, create_graph=True))
     return None, *[next(found) if n else None for n in needed], None, None
@@ -236,7 +282,7 @@ def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> An
 
 def draw_weights(mean: Tensor, given: Tensor, form: Form, noise: Tensor) -> Tensor:
     """Sample weights with these means, and with log sigma^2 or log alpha: mean + sigma noise."""
-    if _fusible(mean, None, None, given):
+    if mean.dtype != torch.float16 and _fusible(mean, given):
         return _Weights.apply(mean, given, form, noise)
     return _finite(_with_noise(mean, given, form, noise))
 

@@ -161,18 +161,44 @@ class TestTheTwoForms:
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
 
     def test_which_runs(self, monkeypatch):
-        """The fused one for plain float32 tensors, and only for those."""
+        """The fused one for plain tensors, and only for those."""
         seen = []
         apply = _local._Fused.apply
         monkeypatch.setattr(_local._Fused, "apply", lambda *a: seen.append(1) or apply(*a))
         layer, x = made(LINEAR), inputs(LINEAR, 2)
         layer(x)
-        assert seen == [1]
         with torch.autocast("cpu"):
             layer(x)
         layer.half()(x.half())
+        assert seen == [1, 1, 1]
+        torch.vmap(layer, randomness="different")(x.half())
+        torch.compile(layer, backend="eager")(x.half())
         layer.to("meta")(torch.empty(2, 3, device="meta", dtype=torch.float16))
-        assert seen == [1]
+        assert seen == [1, 1, 1]
+
+    @pytest.mark.parametrize("case", ["linear", "conv2d"])
+    @pytest.mark.parametrize("posterior", ["additive", "weight", "input"])
+    @pytest.mark.parametrize(
+        ("dtype", "autocast"),
+        [
+            (torch.bfloat16, False),
+            (torch.float16, False),
+            (torch.float32, True),
+            (torch.bfloat16, True),
+        ],
+    )
+    def test_are_the_same_in_half_types(self, case, posterior, dtype, autocast, monkeypatch):
+        layer, x = layer_and_input(case, posterior)
+        layer, x = layer if autocast else layer.to(dtype), x.to(dtype)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            size = layer(x).nbytes
+            # A deterministic layer also keeps the weight in the type of the product.
+            assert kept(layer, x) == (size // layer(x).numel()) * x.numel() + size
+            one, other = (self.results(layer, x, f, monkeypatch) for f in (True, False))
+        for a, b in zip(one, other, strict=True):
+            assert a.dtype == b.dtype
+            error = (a.double() - b.double()).norm() / b.double().norm()
+            assert error < 0.02
 
     @pytest.mark.parametrize("posterior", ["additive", "weight", "output", "input", "layer"])
     @pytest.mark.parametrize("case", ["linear", "conv2d"])
