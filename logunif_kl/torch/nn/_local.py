@@ -102,11 +102,7 @@ def clamped(log_variance: Tensor) -> Tensor:
     The variances are then finite. With an infinite variance, a zero input would give 0 times
     infinity, which is NaN. Gradients that are multiplied by the variance do not overflow either.
     """
-    return log_variance.clamp(max=largest(log_variance.dtype))
-
-
-def largest(dtype: torch.dtype) -> float:
-    return _LARGEST.get(dtype, 60.0)
+    return log_variance.clamp(max=_LARGEST.get(log_variance.dtype, 60.0))
 
 
 def exponential(log_variances: Tensor) -> Tensor:
@@ -117,9 +113,14 @@ def exponential(log_variances: Tensor) -> Tensor:
 def variances_of(weight: Tensor, given: Tensor, form: Form) -> Tensor:
     """Return the variances of weights that have these means, from what is given."""
     if form == "log alpha":
-        deviations = wide(weight) * (0.5 * wide(clamped(given))).exp()
+        deviations = wide(weight) * _half_exponential(given)
         return deviations * deviations
     return given if form == "variance" else exponential(given)
+
+
+def _half_exponential(given: Tensor) -> Tensor:
+    """Compute sigma or sqrt(alpha) from log sigma^2 or log alpha."""
+    return (0.5 * wide(clamped(given))).exp()
 
 
 def wide(x: Tensor) -> Tensor:
@@ -240,8 +241,12 @@ def _gradients(
     if ctx.form == "log variance":
         d_given = d_given.mul_(variances)
     elif ctx.form == "log alpha":
-        more, d_given = _through_log_alpha(d_given, weight, given)
-        d_weight = more.add_(d_weight) if for_weight else None
+        root = _half_exponential(given)
+        d_deviations = d_given.mul_(wide(weight) * root)
+        if for_given:
+            d_given = (d_deviations * weight).sum_to_size(given.shape).mul_(root)
+        if for_weight:
+            d_weight = torch.addcmul(d_weight, d_deviations, root, value=2)
     return d_input, d_weight, d_bias, d_given
 
 
@@ -251,14 +256,6 @@ def _to(dtype: torch.dtype, *given: Tensor | None) -> list[Any]:
 
 def _root(variance: Tensor) -> Tensor:
     return variance.clamp_(min=0.0).sqrt_()
-
-
-def _through_log_alpha(grad: Tensor, weight: Tensor, log_alpha: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients in the means and in log alpha, from that in the variances."""
-    with torch.enable_grad():
-        mean, log_alpha = weight.detach().requires_grad_(), log_alpha.detach().requires_grad_()
-        variances = variances_of(mean, log_alpha, "log alpha")
-    return torch.autograd.grad(variances, (mean, log_alpha), grad)  # type: ignore[return-value]
 
 
 def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> Any:
@@ -281,15 +278,10 @@ def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> An
 
 
 def draw_weights(mean: Tensor, given: Tensor, form: Form, noise: Tensor) -> Tensor:
-    """Sample weights with these means, and with log sigma^2 or log alpha: mean + sigma noise."""
+    """Draw weights with these means, and with log sigma^2 or log alpha: mean + sigma noise."""
     if mean.dtype != torch.float16 and _fusible(mean, given):
         return _Weights.apply(mean, given, form, noise)
-    return _finite(_with_noise(mean, given, form, noise))
-
-
-def _with_noise(mean: Tensor, given: Tensor, form: Form, noise: Tensor) -> Tensor:
-    deviation = (0.5 * clamped(given)).exp().to(mean.dtype)
-    return mean + (mean * deviation if form == "log alpha" else deviation) * noise
+    return _finite(_with_sigma(mean, _typed_root(mean, given), form, noise))
 
 
 def _finite(weights: Tensor) -> Tensor:
@@ -303,31 +295,41 @@ def _finite(weights: Tensor) -> Tensor:
     return weights.clamp(-most, most)
 
 
+def _typed_root(mean: Tensor, given: Tensor) -> Tensor:
+    return (0.5 * clamped(given)).exp().to(mean.dtype)
+
+
+def _with_sigma(mean: Tensor, root: Tensor, form: Form, noise: Tensor) -> Tensor:
+    return mean + (mean * root if form == "log alpha" else root) * noise
+
+
 class _Weights(Function):
-    """Compute `draw_weights`, and keep no tensors but those that are given."""
+    """Compute `draw_weights`, and keep one tensor of the weights' size."""
 
     @staticmethod
     def forward(  # type: ignore[override]
         ctx: Any, mean: Tensor, given: Tensor, form: Form, noise: Tensor
     ) -> Tensor:
-        ctx.save_for_backward(mean, given, noise)
+        root = _typed_root(mean, given)
+        drawn = _with_sigma(mean, root, form, noise)
+        ctx.save_for_backward(mean, given, root * noise)
         ctx.form = form
-        return _with_noise(mean, given, form, noise)
+        return drawn
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
         mean, given, noise = ctx.saved_tensors
         for_mean, for_given = ctx.needs_input_grad[:2]
-        d_mean = grad.sum_to_size(mean.shape) if for_mean else None
-        if not for_given and ctx.form == "log variance":
-            return d_mean, None, None, None
-        root = (0.5 * clamped(given)).exp()
-        slope = (grad * noise).sum_to_size(torch.broadcast_shapes(mean.shape, given.shape))
-        if ctx.form == "log alpha":
-            d_mean = d_mean + slope * root if for_mean else None
-            slope = slope * mean
-        d_given = None
+        if torch.is_grad_enabled():
+            # A factor of 1 that has the derivative of the noise in log sigma^2 or log alpha.
+            noise = noise * (0.5 * (given - given.detach())).exp().to(noise.dtype)
+        d_mean = d_given = None
+        if for_mean:
+            d_mean = grad + grad * noise if ctx.form == "log alpha" else grad
+            d_mean = d_mean.sum_to_size(mean.shape)
         if for_given:
-            d_given = 0.5 * (slope.sum_to_size(given.shape) * root)
-            d_given = d_given.masked_fill(given > largest(given.dtype), 0.0)
+            d_given = grad * noise
+            if ctx.form == "log alpha":
+                d_given = d_given * mean
+            d_given = 0.5 * d_given.sum_to_size(given.shape)
         return d_mean, d_given, None, None
