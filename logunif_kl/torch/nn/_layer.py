@@ -15,7 +15,7 @@ from ...nn.penalty import check_of
 from ...nn.posteriors import Additive
 from . import _moments_rules, _penalty
 from ._hooks import means_assigned, own_parameter, refresh
-from ._local import exponential, sample_output
+from ._local import sample_output, variances_of
 from ._moments import Moments, check_input
 from ._options import (
     DEFAULTS,
@@ -156,7 +156,7 @@ class VariationalLayer(GaussianWeights):
             return self._product(padded, self._masked(), self.bias)
         if self._lk_estimator == "local":
             return sample_output(
-                self, padded, self._masked(), self.bias, *self._variances(), self._draw
+                self, padded, self._masked(), self.bias, self._typed(), self._form(), self._draw
             )
         if self._lk_estimator == "per_batch" or not self._batched(input) or not input.shape[0]:
             return self._product(padded, self._weights(self._lk_stored.shape), self.bias)
@@ -169,12 +169,11 @@ class VariationalLayer(GaussianWeights):
                 f"posterior={self.posterior!r}: make it with posterior=nn.Additive() or "
                 "nn.Multiplicative()"
             )
-        variances, log = self._variances()
-        if log:
-            variances = exponential(variances)
+        mean = self._masked()
+        variances = variances_of(mean, self._typed(), self._form())
         padded = None if x._variance is None else self._padded(x._variance)
         x = x._like(self._padded(x.mean), padded)
-        return _moments_rules.product(self._product, x, self._masked(), self.bias, variances)
+        return _moments_rules.product(self._product, x, mean, self.bias, variances)
 
     @property
     def _lk_estimator(self) -> str:

@@ -10,7 +10,6 @@ import torch
 from torch.autograd import Function
 
 from .._internals import called_by_compiler
-from ._local import clamped, wide
 
 Tensor = torch.Tensor
 
@@ -49,12 +48,6 @@ def alike(*given: Tensor) -> list[Tensor]:
     """Convert one or two tensors to one dtype: float64 if either has it, otherwise float32."""
     found = [single(x) for x in given]
     return found if found[0].dtype == found[-1].dtype else [x.double() for x in found]
-
-
-def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
-    """Return the variances alpha mean^2 of the multiplicative posterior."""
-    deviations = wide(mean) * (0.5 * wide(clamped(log_alpha))).exp()
-    return deviations * deviations
 
 
 class Bounded(Function):

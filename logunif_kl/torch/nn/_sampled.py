@@ -18,7 +18,7 @@ from ...nn.posteriors import Additive
 from ...nn.terms import Given
 from ._draws import Draws
 from ._hooks import masked, means_assigned, reset_method
-from ._local import clamped, finite
+from ._local import draw_weights
 from ._undrawn import reader, undrawn, unwrapped
 from ._weight import VariationalModule, Weight
 
@@ -135,8 +135,7 @@ class SampledModule(VariationalModule):
 
     def _lk_with_noise(self, name: str, noise: Tensor) -> Tensor:
         mean = self._lk_masked(name)
-        deviation = (0.5 * clamped(self._lk_log_variance(name))).exp().to(mean.dtype)
-        return finite(mean + deviation * noise)
+        return draw_weights(mean, self._lk_log_variance(name), "log variance", noise)
 
     def _lk_masked(self, name: str) -> Tensor:
         """Return means without those that an `ELBO` masks."""

@@ -11,7 +11,7 @@ from torch.nn.parameter import is_lazy
 from ...nn.posteriors import Additive
 from ...nn.terms import Given, Units, shared_shape
 from . import _posterior
-from ._local import clamped, finite
+from ._local import Form, clamped, draw_weights
 from ._noise import unsplit
 from ._undrawn import reader, undrawn
 from ._weight import VariationalModule, Weight
@@ -108,14 +108,6 @@ class GaussianWeights(VariationalModule):
         """Return the result of `_bounded` in the dtype of the weight."""
         return self._bounded().to(self._lk_stored.dtype)
 
-    def _root(self) -> Tensor:
-        """Return sigma or, for the multiplicative posterior, sqrt(alpha) = sigma/|mean|."""
-        return (0.5 * clamped(self._typed())).exp()
-
-    def _deviations(self) -> Tensor:
-        deviations = self._root()
-        return self._masked() * deviations if self.posterior.relative else deviations
-
     def _masked(self) -> Tensor:
         """Return the means with which the layer computes: without those that an `ELBO` masks."""
         mask = self._lk_mask()
@@ -146,7 +138,8 @@ class GaussianWeights(VariationalModule):
     def _weights(self, shape: Any) -> Tensor:
         """Draw samples of the weights; `shape` ends with the shape of the weights."""
         mean = self._masked()
-        return finite(mean + self._deviations() * self._lk_normals(shape, mean))
+        noise = self._lk_normals(shape, mean)
+        return draw_weights(mean, self._typed(), self._form(), noise)
 
     def _lk_sampled(self, name: str = "weight") -> Tensor:
         """Draw the weights with which a plain layer computes, within `sampled`."""
@@ -155,11 +148,9 @@ class GaussianWeights(VariationalModule):
             weight = self._weights(weight.shape)
         return weight * self._drawn_scales() if self.posterior.scaled else weight
 
-    def _variances(self) -> tuple[Tensor, bool]:
-        """Return the variances of the weights and False, or their logarithms and True."""
-        if self.posterior.relative:
-            return _posterior.multiplied(self._masked(), self._typed()), False
-        return self._typed(), True
+    def _form(self) -> Form:
+        """Say what `_typed` returns."""
+        return "log alpha" if self.posterior.relative else "log variance"
 
     def _lk_log_alpha(self, name: str = "weight") -> Tensor:
         given = self._lk_given()

@@ -142,28 +142,75 @@ class TestTheTwoForms:
             return output, *first
         return torch.autograd.grad(sum((g**2).sum() for g in first), leaves)
 
-    @pytest.mark.parametrize("case", ["linear", "conv1d", "conv2d", "conv3d"])
+    @pytest.mark.parametrize(
+        ("case", "estimator"),
+        [
+            *((case, "local") for case in ("linear", "conv1d", "conv2d", "conv3d")),
+            *(("linear", estimator) for estimator in ESTIMATORS[1:]),
+        ],
+    )
     @pytest.mark.parametrize("posterior", ["additive", "weight", "output"])
     @pytest.mark.parametrize("second", [False, True])
-    def test_are_the_same(self, case, posterior, second, monkeypatch):
-        layer, x = layer_and_input(case, posterior, dtype=torch.float64)
+    def test_are_the_same(self, case, estimator, posterior, second, monkeypatch):
+        layer, x = layer_and_input(case, posterior, dtype=torch.float64, estimator=estimator)
         for given in (x, x[0]):
             one, other = (self.results(layer, given, f, monkeypatch, second) for f in (True, False))
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
 
     def test_which_runs(self, monkeypatch):
-        """The fused one for plain float32 tensors, and only for those."""
+        """The fused one for plain tensors, and only for those."""
         seen = []
         apply = _local._Fused.apply
         monkeypatch.setattr(_local._Fused, "apply", lambda *a: seen.append(1) or apply(*a))
         layer, x = made(LINEAR), inputs(LINEAR, 2)
         layer(x)
-        assert seen == [1]
         with torch.autocast("cpu"):
             layer(x)
         layer.half()(x.half())
+        assert seen == [1, 1, 1]
+        torch.vmap(layer, randomness="different")(x.half())
+        torch.compile(layer, backend="eager")(x.half())
         layer.to("meta")(torch.empty(2, 3, device="meta", dtype=torch.float16))
-        assert seen == [1]
+        assert seen == [1, 1, 1]
+
+    @pytest.mark.parametrize("case", ["linear", "conv2d"])
+    @pytest.mark.parametrize("posterior", ["additive", "weight", "input"])
+    @pytest.mark.parametrize(
+        ("dtype", "autocast"),
+        [
+            (torch.bfloat16, False),
+            (torch.float16, False),
+            (torch.float32, True),
+            (torch.bfloat16, True),
+        ],
+    )
+    def test_are_the_same_in_half_types(self, case, posterior, dtype, autocast, monkeypatch):
+        layer, x = layer_and_input(case, posterior)
+        layer, x = layer if autocast else layer.to(dtype), x.to(dtype)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            size = layer(x).nbytes
+            # A deterministic layer also keeps the weight in the type of the product.
+            assert kept(layer, x) == (size // layer(x).numel()) * x.numel() + size
+            one, other = (self.results(layer, x, f, monkeypatch) for f in (True, False))
+        for a, b in zip(one, other, strict=True):
+            assert a.dtype == b.dtype
+            error = (a.double() - b.double()).norm() / b.double().norm()
+            assert error < 0.02
+
+    @pytest.mark.parametrize("posterior", ["additive", "weight", "output", "input", "layer"])
+    @pytest.mark.parametrize("case", ["linear", "conv2d"])
+    def test_what_is_kept_for_the_backward_pass(self, case, posterior):
+        """The input and one tensor of the output's size; the noise of explicit weights."""
+        layer, x = layer_and_input(case, posterior)
+        assert kept(layer, x) == x.nbytes + layer(x).nbytes
+        layer.estimator = "per_batch"
+        # The means are a view of the parameter that torch's layer keeps.
+        assert kept(layer, x) == x.nbytes + 2 * layer.weight.nbytes
+        if case == "linear":
+            attention = nn.to_variational(torch.nn.MultiheadAttention(4, 2))
+            plain = torch.nn.MultiheadAttention(4, 2)
+            more = kept(attention, x := torch.ones(2, 3, 4), x, x) - kept(plain, x, x, x)
+            assert more <= 2 * 4 * 4 * 4 * x.itemsize
 
     @pytest.mark.parametrize("bias", [True, False])
     @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 4, 3)])
@@ -212,6 +259,23 @@ class TestTheTwoForms:
         given = [x.detach().requires_grad_() for x in (x, *layer.parameters())]
         assert torch.autograd.gradcheck(output, given, check_batched_grad=True)
         assert torch.autograd.gradgradcheck(output, given)
+
+
+def kept(module, *given):
+    """Count the bytes that a call keeps for the backward pass, besides the parameters."""
+    found = {}
+
+    def pack(x):
+        found[x.untyped_storage().data_ptr()] = x.untyped_storage()
+        return x
+
+    given = [x.clone().requires_grad_() for x in given]
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        output = module(*given)
+    for parameter in module.parameters():
+        found.pop(parameter.untyped_storage().data_ptr(), None)
+    del output
+    return sum(storage.nbytes() for storage in found.values())
 
 
 class TestExplicitWeights:
