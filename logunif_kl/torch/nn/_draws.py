@@ -50,6 +50,26 @@ class Draws(threading.local):
         if not self.calls:
             self.samples = {}
 
+    def refuse_forward(self) -> None:
+        """Raise if a network's ``forward`` was called itself, whose parts would each draw anew."""
+        if torch.compiler.is_compiling():
+            return
+        call, outside = torch.nn.Module._call_impl.__code__, False
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if code is call:
+                outside = outside or frame.f_locals["self"] is self.calls[0]
+            elif outside and code.co_name == "forward" and code.co_argcount:
+                owner = frame.f_locals.get(code.co_varnames[0])
+                module = isinstance(owner, torch.nn.Module) and owner not in self.calls
+                if module and self.is_hooked(owner):
+                    raise RuntimeError(
+                        f"forward of a {type(owner).__name__} was called itself, so its sampled "
+                        "weights would be drawn anew in each call of a part: call the module"
+                    )
+            frame = frame.f_back
+
     def is_hooked(self, module: torch.nn.Module) -> bool:
         return any(getattr(h, "__self__", None) is self for h in module._forward_hooks.values())
 

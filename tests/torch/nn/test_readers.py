@@ -210,6 +210,30 @@ def test_a_recurrent_module_whose_forward_is_called():
         lstm.forward(torch.randn(2, 1, 4))
 
 
+class Loop(torch.nn.Module):
+    """A cell that a network calls in each time step, also once more within the first call."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = torch.nn.GRUCell(4, 4)
+
+    def forward(self, x, more=True):
+        if more:
+            self(x, more=False)
+        return self.cell(x, self.cell(x))
+
+
+def test_a_network_whose_forward_is_called():
+    """Its cell would have other weights in each time step."""
+    loop, x = nn.to_variational(Loop(), initial=0.0), torch.randn(3, 4)
+    loop(x)
+    with pytest.raises(RuntimeError, match=r"^forward of a Loop was called itself"):
+        loop.forward(x)
+    with nn.sampled(loop):
+        assert torch.equal(loop.forward(x), loop(x))
+    assert torch.equal(loop.eval().forward(x), loop(x))
+
+
 def test_a_tied_output():
     """As in language models that multiply by the table: one sample, within `sampled` alone."""
 
