@@ -79,12 +79,13 @@ def apply(function: type[Function], *arguments: Any) -> Any:
     `torch.jit.save` cannot save a Function, which is Python code.
     """
     if _COMPLETE and _get_tracing_state() is not None and not torch.onnx.is_in_onnx_export():
-        if not torch.is_grad_enabled():
+        # Not `no_grad`, which torch.jit.trace sets to check that a second program is the same.
+        if torch.is_inference_mode_enabled():
             return function.forward(*arguments)
         warnings.warn(
             "torch.jit.trace keeps the gradients of logunif_kl, which are Python code, so "
-            "torch.jit.save cannot save the program: trace within torch.no_grad() to save it "
-            "without gradients, or use torch.export",
+            "torch.jit.save cannot save the program: trace within torch.inference_mode() "
+            "to save it without gradients, or use torch.export",
             stacklevel=2,
         )
     return function.apply(*arguments)

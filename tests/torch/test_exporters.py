@@ -170,7 +170,7 @@ class TestTorchScript:
     def test_trace(self, case, dtype):
         given = case.arguments(dtype)
         with pytest.warns(UserWarning, match=r"so torch\.jit\.save cannot save the program"):
-            traced = torch.jit.trace(case.function, tuple(given), check_trace=False)
+            traced = torch.jit.trace(case.function, tuple(given))
         leaves = [x[:4].clone().requires_grad_() for x in given]
         values = traced(*leaves), case.function(*leaves)
         both = [(y, *torch.autograd.grad(y.sum(), leaves)) for y in values]
@@ -189,7 +189,7 @@ class TestTorchScript:
 
         loss = Loss(nn.to_variational(torch.nn.Linear(3, 2), **options)).eval()
         x, file = torch.ones(2, 3), io.BytesIO()
-        with torch.no_grad():
+        with torch.inference_mode():
             torch.jit.save(torch.jit.trace(loss, (x,)), file)
         file.seek(0)
         torch.testing.assert_close(torch.jit.load(file)(x), loss(x))
