@@ -19,7 +19,7 @@ from ._base import units_of
 from ._layer import sample_weights
 from ._noise import check_key, normals, widened
 from ._posterior import Normal
-from ._trees import is_posterior, mapped, posteriors
+from ._trees import is_leaf, is_posterior, is_variable, mapped, posteriors
 
 Array = Any
 Where = Callable[[str, Any], bool]
@@ -47,7 +47,8 @@ def to_variational(tree: Any, where: Where | None = None, *, log_sigma2: float =
     Returns
     -------
     pytree
-        The same tree with `Normal` nodes, whose means are the arrays.
+        The same tree with `Normal` nodes, whose means are the arrays. Variables of Flax NNX that
+        are shared in the tree are shared in the result.
 
     Raises
     ------
@@ -80,17 +81,24 @@ def to_variational(tree: Any, where: Where | None = None, *, log_sigma2: float =
         )
     chosen = _matrix if where is None else where
     made = False
+    done: dict[int, Any] = {}
 
     def replaced(path: Any, leaf: Any) -> Any:
         nonlocal made
         if is_posterior(leaf):
             return leaf
+        if is_variable(leaf):
+            if id(leaf) not in done:
+                done[id(leaf)] = jax.tree_util.tree_map_with_path(
+                    lambda rest, each: replaced(path + rest, each), leaf, is_leaf=is_posterior
+                )
+            return done[id(leaf)]
         if not chosen(jax.tree_util.keystr(path, simple=True, separator="."), leaf):
             return leaf
         made = True
         return Normal.from_mean(leaf, log_sigma2)
 
-    found = jax.tree_util.tree_map_with_path(replaced, tree, is_leaf=is_posterior)
+    found = jax.tree_util.tree_map_with_path(replaced, tree, is_leaf=is_leaf)
     if not made:
         if any(map(is_posterior, jax.tree.leaves(tree, is_leaf=is_posterior))):
             raise ValueError(

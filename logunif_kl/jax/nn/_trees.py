@@ -167,7 +167,7 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     def replaced(node: Any, *rest: Any) -> Any:
         if is_posterior(node):
             identity = _identity(node)
-        elif _is_variable(node):
+        elif is_variable(node):
             identity = id(node)
         else:
             return node
@@ -181,7 +181,7 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
             done[identity] = found
         return found
 
-    return jax.tree.map(replaced, tree, *others, is_leaf=_is_leaf)
+    return jax.tree.map(replaced, tree, *others, is_leaf=is_leaf)
 
 
 def is_posterior(node: Any) -> bool:
@@ -191,20 +191,20 @@ def is_posterior(node: Any) -> bool:
 def _flat(tree: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Yield the path and the node of each posterior, those in one variable of Flax NNX once."""
     seen = set()
-    for path, node in jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_leaf)[0]:
+    for path, node in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]:
         if is_posterior(node):
             yield path, node
-        elif _is_variable(node) and id(node) not in seen:
+        elif is_variable(node) and id(node) not in seen:
             seen.add(id(node))
             inside = jax.tree_util.tree_flatten_with_path(node, is_leaf=is_posterior)[0]
             yield from ((path + rest, each) for rest, each in inside if is_posterior(each))
 
 
-def _is_leaf(node: Any) -> bool:
-    return is_posterior(node) or _is_variable(node)
+def is_leaf(node: Any) -> bool:
+    return is_posterior(node) or is_variable(node)
 
 
-def _is_variable(node: Any) -> bool:
+def is_variable(node: Any) -> bool:
     """Return whether a node is a variable of Flax NNX, which several modules can share."""
     kind: Any = type(node)
     return _of_variables(kind)
@@ -222,7 +222,7 @@ def _identity(node: Posterior) -> Hashable:
         value = getattr(node, each.name)
         if each.metadata.get("static"):
             found.append(value)
-        elif _is_variable(value):
+        elif is_variable(value):
             found.append(id(value))
         else:
             return None
