@@ -37,6 +37,8 @@ class Draws(threading.local):
                 "a network with sampled weights was called by torch.nn.DataParallel, whose copies "
                 "have no parameters: use torch.nn.parallel.DistributedDataParallel"
             )
+        for name in module.__dict__.get("_lk_gaussian", ()):
+            module._lk_parameter(name)  # type: ignore[operator]
         if self.calls and module is self.calls[0] and not _is_called(module):
             # A KeyboardInterrupt ended the last call, after which PyTorch calls no hooks.
             self.calls = []

@@ -148,9 +148,16 @@ class SampledModule(VariationalModule):
         return mask.applied(mean, partial(self._lk_log_alpha, name), (self, name))
 
     def _lk_parameter(self, name: str) -> Any:
-        """Return the parameter of a weight's means."""
+        """Return the parameter of a weight's means. Raise if the weight has none any more."""
         found = self._parameters.get(name)
-        return self._parameters[f"{name}_orig"] if found is None else found
+        if found is None and masked(self, name):
+            found = self._parameters[f"{name}_orig"]
+        if found is None:
+            raise RuntimeError(
+                f"{name} of a {type(self).__name__} is not a parameter any more, so its noise "
+                "would be lost: remove the parametrization or the hook that computes it"
+            )
+        return found
 
     def _lk_mean(self, name: str) -> Tensor:
         found: Any = self._parameters.get(name)

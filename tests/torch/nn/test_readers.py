@@ -193,6 +193,26 @@ def test_a_parametrized_weight():
     )
 
 
+@pytest.mark.filterwarnings("ignore:.torch.nn.utils.weight_norm:FutureWarning")
+@pytest.mark.parametrize(
+    "computed",
+    [
+        lambda m: parametrize.register_parametrization(m, "weight", Doubled()),
+        lambda m: parametrize.register_parametrization(m, "weight_log_sigma2", Doubled()),
+        torch.nn.utils.parametrizations.weight_norm,
+        torch.nn.utils.spectral_norm,
+        torch.nn.utils.weight_norm,
+    ],
+)
+def test_a_sampled_weight_that_is_computed(computed):
+    """Its noise would be lost, because the module no longer reads the parameter."""
+    model = made("sampled", "layer")
+    computed(model.inner)
+    for use in (lambda: model(torch.ones(2, 4)), lambda: nn.kl(model), lambda: nn.sparsity(model)):
+        with pytest.raises(RuntimeError, match=r"^weight\w* of a \w+ is not a parameter any more"):
+            use()
+
+
 def test_a_subclass_with_its_own_forward():
     class Own(nn.VariationalLinear):
         def forward(self, input):
