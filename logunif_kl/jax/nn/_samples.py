@@ -18,7 +18,7 @@ from ...nn.posteriors import Additive
 from ...nn.terms import shared_shape
 from ._layer import sample_weights
 from ._noise import check_key, normals, widened
-from ._trees import is_weight, mapped, weights_of
+from ._trees import is_leaf, is_variable, is_weight, mapped, weights_of
 from ._weight import Weight, parts_of
 
 Array = Any
@@ -54,7 +54,8 @@ def to_variational(
     Returns
     -------
     pytree
-        The same tree with `Weight` nodes, whose means are the arrays.
+        The same tree with `Weight` nodes, whose means are the arrays. Variables of Flax NNX that
+        are shared in the tree are shared in the result.
 
     Raises
     ------
@@ -87,17 +88,24 @@ def to_variational(
         )
     chosen = _matrix if where is None else where
     made = False
+    done: dict[int, Any] = {}
 
     def replaced(path: Any, leaf: Any) -> Any:
         nonlocal made
         if is_weight(leaf):
             return leaf
+        if is_variable(leaf):
+            if id(leaf) not in done:
+                done[id(leaf)] = jax.tree_util.tree_map_with_path(
+                    lambda rest, each: replaced(path + rest, each), leaf, is_leaf=is_weight
+                )
+            return done[id(leaf)]
         if not chosen(jax.tree_util.keystr(path, simple=True, separator="."), leaf):
             return leaf
         made = True
         return Weight.from_mean(leaf, posterior, input_axis=input_axis, output_axis=output_axis)
 
-    found = jax.tree_util.tree_map_with_path(replaced, tree, is_leaf=is_weight)
+    found = jax.tree_util.tree_map_with_path(replaced, tree, is_leaf=is_leaf)
     if not made:
         if any(map(is_weight, jax.tree.leaves(tree, is_leaf=is_weight))):
             raise ValueError(

@@ -167,7 +167,7 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     def replaced(node: Any, *rest: Any) -> Any:
         if is_weight(node):
             identity = _identity(node)
-        elif _is_variable(node):
+        elif is_variable(node):
             identity = id(node)
         else:
             return node
@@ -181,7 +181,7 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
             done[identity] = found
         return found
 
-    return jax.tree.map(replaced, tree, *others, is_leaf=_is_leaf)
+    return jax.tree.map(replaced, tree, *others, is_leaf=is_leaf)
 
 
 def is_weight(node: Any) -> bool:
@@ -191,20 +191,20 @@ def is_weight(node: Any) -> bool:
 def _flat(tree: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Yield the path and the node of each weight, those in one variable of Flax NNX once."""
     seen = set()
-    for path, node in jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_leaf)[0]:
+    for path, node in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]:
         if is_weight(node):
             yield path, node
-        elif _is_variable(node) and id(node) not in seen:
+        elif is_variable(node) and id(node) not in seen:
             seen.add(id(node))
             inside = jax.tree_util.tree_flatten_with_path(node, is_leaf=is_weight)[0]
             yield from ((path + rest, each) for rest, each in inside if is_weight(each))
 
 
-def _is_leaf(node: Any) -> bool:
-    return is_weight(node) or _is_variable(node)
+def is_leaf(node: Any) -> bool:
+    return is_weight(node) or is_variable(node)
 
 
-def _is_variable(node: Any) -> bool:
+def is_variable(node: Any) -> bool:
     """Return whether a node is a variable of Flax NNX, which several modules can share."""
     kind: Any = type(node)
     return _of_variables(kind)
@@ -217,8 +217,8 @@ def _of_variables(kind: Any) -> bool:
 
 def _identity(node: Weight) -> Hashable:
     """Return what two nodes with the same variables have in common, or None for arrays."""
-    leaves, structure = jax.tree.flatten(node, is_leaf=_is_variable)
-    return (structure, *map(id, leaves)) if all(map(_is_variable, leaves)) else None
+    leaves, structure = jax.tree.flatten(node, is_leaf=is_variable)
+    return (structure, *map(id, leaves)) if all(map(is_variable, leaves)) else None
 
 
 def _neg_kl(node: Weight, of: str | None, penalty: Any) -> Array:

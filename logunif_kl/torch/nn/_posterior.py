@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from .._internals import called_by_compiler
+from .._internals import apply, called_by_compiler
 
 Tensor = torch.Tensor
 
@@ -93,7 +93,7 @@ def bounded(log_alpha: Tensor, bound: float | None) -> Tensor:
 # torch.compile puts this function into its graph without tracing it. Tracing would fail at `jvp`
 # or, inside a transform, ignore `backward`.
 def _projected(log_alpha: Tensor, bound: float) -> Tensor:
-    return Bounded.apply(log_alpha, bound)
+    return apply(Bounded, log_alpha, bound)
 
 
 @called_by_compiler

@@ -40,8 +40,9 @@ class SampledModule(VariationalModule):
     is shared. Each call has its own samples, also if several threads call the network; parts that a
     ``forward`` calls in other threads draw their own. Outside a call a weight can be looked at
     under `torch.no_grad`, but computing with it raises RuntimeError, because it would have no
-    noise. Within `torch.utils.checkpoint.checkpoint`, run whole modules: if a weight is used in two
-    checkpoints, each draws its own sample again.
+    noise. A call of a network's ``forward`` is no call of the network: it raises RuntimeError, and
+    compiled alone it draws anew in each call of a part. Within `torch.utils.checkpoint.checkpoint`,
+    run whole modules: if a weight is used in two checkpoints, each draws its own sample again.
 
     Raises
     ------
@@ -110,6 +111,8 @@ class SampledModule(VariationalModule):
         own = id(parameter)
         # A parameter of `functional_call` may be freed, and another one may get its `id`.
         if own not in samples or samples[own][0] is not parameter:
+            if not samples and self._lk_kept is None:
+                self._lk_held.refuse_forward()
             noise = self._lk_normals(mean.shape, mean, name)
             samples[own] = parameter, noise, self._lk_with_noise(name, noise)
         _, noise, found = samples[own]
@@ -145,9 +148,16 @@ class SampledModule(VariationalModule):
         return mask.applied(mean, partial(self._lk_log_alpha, name), (self, name))
 
     def _lk_parameter(self, name: str) -> Any:
-        """Return the parameter of a weight's means."""
+        """Return the parameter of a weight's means. Raise if the weight has none any more."""
         found = self._parameters.get(name)
-        return self._parameters[f"{name}_orig"] if found is None else found
+        if found is None and masked(self, name):
+            found = self._parameters[f"{name}_orig"]
+        if found is None:
+            raise RuntimeError(
+                f"{name} of a {type(self).__name__} is not a parameter any more, so its noise "
+                "would be lost: remove the parametrization or the hook that computes it"
+            )
+        return found
 
     def _lk_mean(self, name: str) -> Tensor:
         found: Any = self._parameters.get(name)

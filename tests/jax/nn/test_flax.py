@@ -154,6 +154,16 @@ class TestSharedWeights:
         assert one.bias is other.bias
         assert one.bias is not module.one.bias
 
+    def test_an_array_is_converted_once(self):
+        weight, bias = nnx.Param(jnp.ones((3, 3))), nnx.Param(jnp.zeros(3))
+        module = Tied(nn.Additive())
+        module.one, module.other = Layer(weight, bias), Layer(weight, bias)
+        found = nn.to_variational(module)
+        assert found.one.weight is found.other.weight
+        assert found.one.bias is found.other.bias
+        assert len(nn.named_kl(found)) == 1
+        assert isinstance(weight.get_value(), jax.Array)
+
     def test_other_static_fields_are_other_weights(self):
         module = Tied(nn.Multiplicative())
         bounded = replace(module.one.weight, posterior=nn.Multiplicative(max_log_alpha=0.0))

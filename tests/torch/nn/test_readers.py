@@ -194,6 +194,26 @@ def test_a_parametrized_weight():
     )
 
 
+@pytest.mark.filterwarnings("ignore:.torch.nn.utils.weight_norm:FutureWarning")
+@pytest.mark.parametrize(
+    "computed",
+    [
+        lambda m: parametrize.register_parametrization(m, "weight", Doubled()),
+        lambda m: parametrize.register_parametrization(m, "weight_log_sigma2", Doubled()),
+        torch.nn.utils.parametrizations.weight_norm,
+        torch.nn.utils.spectral_norm,
+        torch.nn.utils.weight_norm,
+    ],
+)
+def test_a_sampled_weight_that_is_computed(computed):
+    """Its noise would be lost, because the module no longer reads the parameter."""
+    model = made("sampled", "layer")
+    computed(model.inner)
+    for use in (lambda: model(torch.ones(2, 4)), lambda: nn.kl(model), lambda: nn.sparsity(model)):
+        with pytest.raises(RuntimeError, match=r"^weight\w* of a \w+ is not a parameter any more"):
+            use()
+
+
 def test_a_subclass_with_its_own_forward():
     class Own(nn.VariationalLinear):
         def forward(self, input):
@@ -209,6 +229,30 @@ def test_a_recurrent_module_whose_forward_is_called():
     lstm = nn.to_variational(torch.nn.LSTM(4, 3))
     with pytest.raises(RuntimeError, match=r"^weight_ih_l0 of a SampledLSTM has noise"):
         lstm.forward(torch.randn(2, 1, 4))
+
+
+class Loop(torch.nn.Module):
+    """A cell that a network calls in each time step, also once more within the first call."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = torch.nn.GRUCell(4, 4)
+
+    def forward(self, x, more=True):
+        if more:
+            self(x, more=False)
+        return self.cell(x, self.cell(x))
+
+
+def test_a_network_whose_forward_is_called():
+    """Its cell would have other weights in each time step."""
+    loop, x = nn.to_variational(Loop(), initial=0.0), torch.randn(3, 4)
+    loop(x)
+    with pytest.raises(RuntimeError, match=r"^forward of a Loop was called itself"):
+        loop.forward(x)
+    with nn.sampled(loop):
+        assert torch.equal(loop.forward(x), loop(x))
+    assert torch.equal(loop.eval().forward(x), loop(x))
 
 
 def test_a_tied_output():

@@ -1,5 +1,6 @@
 """The layers inside what PyTorch offers: compilers, transforms, checkpoints, copies and files."""
 
+import contextlib
 import copy
 import math
 from dataclasses import replace
@@ -322,6 +323,27 @@ class TestCheckpointWithinContexts:
                 output.backward()
         with pytest.raises(RuntimeError, match="began or ended meanwhile"):
             drawn.backward()
+
+    @pytest.mark.parametrize("warm", [torch.no_grad, contextlib.nullcontext])
+    def test_a_graph_compiled_before(self, warm, kind, reentrant):
+        """It is used again without a trace, and checks itself."""
+        torch.compiler.reset()
+        model, _, args, _ = self.both(kind, reentrant)
+        part = torch.compile(model, backend="eager")
+        again = partial(checkpoint, part, *args, use_reentrant=reentrant)
+        with nn.sampled(model):
+            with warm():
+                part(*args)
+            if reentrant:
+                with pytest.raises(RuntimeError, match=r"^a compiled part of the model was called"):
+                    again()
+                return
+            expected = slopes(model, part(*args).sin().sum())
+            again().sin().sum().backward()
+            close([p.grad for p in model.parameters()], expected)
+            output = again().sum()
+            with nn.sampled(model), pytest.raises(RuntimeError, match="began or ended meanwhile"):
+                output.backward()
 
     def test_a_context_within_a_checkpoint(self, kind, reentrant):
         """The second run opens the context again, and draws the same noise."""
