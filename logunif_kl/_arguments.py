@@ -81,9 +81,7 @@ def _find_kind(type_: Any) -> str:
         return SCALAR
     if issubclass(type_, (float, int)) and type_ is not bool:
         return NUMBER
-    if _errors.derives(type_, "keras", "Variable") or _errors.derives(
-        type_, "keras", "KerasTensor"
-    ):
+    if _errors.derives(type_, "keras", "Variable"):
         return WRAPPER
     if _errors.framework(type_) is not None:
         return TENSOR
@@ -102,8 +100,7 @@ def unwrapped(name: str, value: Any) -> Any:
     """Return the array in a wrapper, such as a Keras variable. Return other values unchanged.
 
     NumPy could read most wrappers through ``__array__``, but their derivative would be lost.
-    Raise TypeError for a symbolic tensor of Keras, which holds no numbers, and for a quantity with
-    a unit.
+    Raise TypeError for a quantity with a unit.
     """
     type_ = type(value)
     kind = kind_of(type_)
@@ -111,11 +108,6 @@ def unwrapped(name: str, value: Any) -> Any:
         raise _errors.has_unit(name, value)
     if kind != WRAPPER:
         return value
-    if _errors.derives(type_, "keras", "KerasTensor"):
-        raise TypeError(
-            f"{name} is a KerasTensor, which is symbolic and holds no numbers: call the function "
-            "in the call() of a keras.layers.Layer, or in a keras.layers.Lambda"
-        )
     if _errors.derives(type_, "keras", "Variable"):
         return unwrapped(name, value.value)
     if _errors.derives(type_, "flax", "AxisMetadata"):
@@ -169,7 +161,7 @@ def without_loss(name: str, value: Any) -> Any:
 
     Raise TypeError for a tensor of a framework, or for an object that holds one: NumPy would read
     its numbers, and lose its derivative without a warning. Raise TypeError also for a quantity with
-    a unit, and for a symbolic tensor.
+    a unit.
     """
     value = unwrapped(name, value)
     kind = kind_of(type(value))

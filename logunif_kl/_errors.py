@@ -46,6 +46,7 @@ FRAMEWORKS = {
     "paddle": Framework("_adapters.paddle", '{}.astype("float32").numpy()'),
     "tinygrad": Framework(None, "{}.float().numpy()"),
     "pytensor": Framework("_adapters.pytensor", "{}.eval()", beside_numpy=True),
+    "keras": Framework("_adapters.keras", "numbers instead of a symbol"),
     "casadi": Framework(None, "numpy.array(casadi.evalf({}))"),
 }
 FRAMEWORKS["jaxlib"] = FRAMEWORKS["jax"]

@@ -261,7 +261,7 @@ def test_refused(ways):
             function(array("float32"))
 
 
-@pytest.mark.parametrize("name", [*EVERY, "numba"])
+@pytest.mark.parametrize("name", [*EVERY, "keras", "numba"])
 def test_adapters_are_short(name):
     """At most 80 lines, docstrings and blank lines apart, and one entry in a table."""
     path = "_numba/__init__.py" if name == "numba" else f"_adapters/{name}.py"
