@@ -15,6 +15,7 @@ TypeError. This module imports no library that the caller has not imported.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -91,7 +92,7 @@ def _find_kind(type_: Any) -> str:
         return NUMPY
     if _errors.derives(type_, "flax", "AxisMetadata") or hasattr(type_, "__jax_array__"):
         return WRAPPER
-    if hasattr(type_, "__array_namespace__"):
+    if hasattr(type_, "__array_namespace__") or _errors.derives(type_, "cupy", "ndarray"):
         return NAMESPACE
     return PROTOCOL if getattr(type_, "__array_ufunc__", None) is not None else NUMPY
 
@@ -277,7 +278,13 @@ def _arrays(given: dict[str, Any], kinds: list[str]) -> Arrays:
     for name, value in given.items():
         if isinstance(value, _errors.NO_ARRAY):
             raise _errors.not_real(name, value, type(value).__name__)
-    namespaces = {array.__array_namespace__() for array in named.values()}
+    # An array of CuPy does not tell its namespace, which is the module itself.
+    namespaces = {
+        array.__array_namespace__()
+        if hasattr(array, "__array_namespace__")
+        else sys.modules["cupy"]
+        for array in named.values()
+    }
     if len(namespaces) > 1 or not {*_NUMBERS, NAMESPACE} >= set(kinds):
         raise _errors.mixture(given)
     xp = namespaces.pop()
