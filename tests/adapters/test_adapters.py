@@ -299,31 +299,3 @@ def test_a_framework_that_is_not_in_the_list(monkeypatch):
     np.testing.assert_allclose([got.x, got.dx], [value, d_mu], rtol=4e-16)
     with pytest.raises(TypeError, match=r"^log_alpha must be of float64, but tests.Dual of "):
         lk.neg_kl(dual.Dual(x.astype("float32"), x))
-
-
-@pytest.mark.slow
-def test_a_linear_regression_in_pymc():
-    """PyMC finds the posterior that SciPy finds: means, and logarithms of variances."""
-    pymc = pytest.importorskip("pymc")
-    optimize = pytest.importorskip("scipy.optimize")
-    rng = np.random.default_rng(0)
-    inputs = rng.normal(size=(40, 3))
-    targets = inputs @ [1.5, -0.7, 0.0] + 0.3 * rng.normal(size=40)
-
-    def elbo(mu, log_sigma2, exp):
-        error = ((targets - inputs @ mu) ** 2).sum() + ((inputs**2) @ exp(log_sigma2)).sum()
-        return -error / (2 * 0.3**2) + lk.neg_kl_normal(mu, log_sigma2, reduction="sum")
-
-    start = np.r_[np.full(3, 0.5), np.full(3, -3.0)]
-    best = optimize.minimize(lambda at: -elbo(at[:3], at[3:], np.exp), start, tol=1e-12)
-    with pymc.Model():
-        mu, log_sigma2 = (
-            pymc.Flat(name, shape=3, initval=initial)
-            for name, initial in (("mu", start[:3]), ("log_sigma2", start[3:]))
-        )
-        pymc.Potential("elbo", elbo(mu, log_sigma2, pymc.math.exp))
-        found = pymc.find_MAP(progressbar=False)
-    assert np.log(found["mu"] ** 2)[2] < found["log_sigma2"][2]  # the third input is noise
-    got = elbo(found["mu"], found["log_sigma2"], np.exp)
-    assert got == pytest.approx(-best.fun, rel=1e-5)
-    np.testing.assert_allclose(found["mu"][:2], best.x[:2], rtol=1e-3)
