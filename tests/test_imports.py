@@ -14,7 +14,7 @@ PACKAGE = Path(lk.__file__).parent
 FOREIGN = (
     *("scipy", "mpmath", "flint", "torch", "jax", "numpyro", "tensorflow", "dask", "xarray"),
     *("pandas", "polars", "array_api_strict", "matplotlib", "rich"),
-    *("mlx", "autograd", "paddle", "pytensor", "numba", "keras"),
+    *("mlx", "autograd", "paddle", "pytensor", "numba", "keras", "tinygrad"),
 )
 LAZY = (
     *("accuracy", "reference", "methods", "cli", "posteriors", "isotropic", "_isotropic"),
@@ -144,7 +144,7 @@ LIBRARIES = {
     "triton": {"torch"},
     "jax": {"jax", "jax.nn", "cli"},
     "tensorflow": {"tensorflow"},
-    **{name: {"_adapters"} for name in ("mlx", "autograd", "paddle", "pytensor", "keras")},
+    **{name: {"_adapters"} for name in ("mlx", "autograd", "paddle", "pytensor", "keras", "tinygrad")},
     **{name: {"_numba"} for name in ("numba", "llvmlite")},
     "matplotlib": {"cli", "_atomic_io"},
     "rich": {"cli", "methods"},

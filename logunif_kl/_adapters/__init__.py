@@ -108,8 +108,8 @@ class Adapter:
         values = [np.asarray(x) for x in arrays]
         if any(value.dtype.kind == "O" for value in values):
             raise TypeError(
-                f"NumPy computes this function, but a symbol of {self.name} without numbers was "
-                "given: call the function outside of the graph"
+                f"NumPy computes this function, but cannot read the numbers of this array of "
+                f"{self.name} here: pass an array of NumPy"
             )
         result = operation.ufunc(*values)
         return self.cast(self.xp.array(np.asarray(result)), self.dtype(arrays[0]))

@@ -19,7 +19,7 @@ def _modules() -> set[str]:
 hiddenimports = sorted(_modules())
 excludedimports = [
     *("autograd", "jax", "jaxlib", "llvmlite", "mlx", "numba", "numpyro", "paddle", "pyro"),
-    *("pytensor", "tensorflow", "torch", "triton"),
+    *("keras", "pytensor", "tensorflow", "tinygrad", "torch", "triton"),
 ]
 # Triton compiles kernels from their source.
 module_collection_mode = {"logunif_kl.torch._triton": "pyz+py"}
