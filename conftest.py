@@ -16,7 +16,10 @@ _NEEDED = {
     "logunif_kl/jax/numpyro.py": "numpyro",
     "logunif_kl/jax/tfp.py": "tensorflow_probability",
     "logunif_kl/tensorflow/*": "tensorflow",
-    **{f"logunif_kl/_adapters/{n}.py": n for n in ("autograd", "keras", "mlx", "paddle", "pytensor", "tinygrad")},
+    **{
+        f"logunif_kl/_adapters/{name}.py": name
+        for name in ("autograd", "keras", "mlx", "paddle", "pytensor", "tinygrad")
+    },
     "logunif_kl/_numba/*": "numba",
     "logunif_kl/cli/bench/_torch.py": "torch",
     "logunif_kl/cli/bench/_jax.py": "jax",

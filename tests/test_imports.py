@@ -144,7 +144,10 @@ LIBRARIES = {
     "triton": {"torch"},
     "jax": {"jax", "jax.nn", "cli"},
     "tensorflow": {"tensorflow"},
-    **{name: {"_adapters"} for name in ("mlx", "autograd", "paddle", "pytensor", "keras", "tinygrad")},
+    **{
+        name: {"_adapters"}
+        for name in ("mlx", "autograd", "paddle", "pytensor", "keras", "tinygrad")
+    },
     **{name: {"_numba"} for name in ("numba", "llvmlite")},
     "matplotlib": {"cli", "_atomic_io"},
     "rich": {"cli", "methods"},

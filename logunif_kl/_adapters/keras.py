@@ -12,6 +12,7 @@ import logunif_kl
 from .. import _errors
 from .._convention import additive_constant
 
+_package: Any = logunif_kl
 _OPTIONS = ("zero_at", "log_c", "reduction")
 
 
@@ -28,14 +29,12 @@ class Call(keras.Operation):
 
     def call(self, *tensors: Any) -> Any:
         given = dict(zip(self.names, tensors, strict=True))
+        owner = _package
         if self.function == "of_log_alpha":
-            from_module = logunif_kl.isotropic._evaluation.of_log_alpha
+            owner = _package.isotropic._evaluation
         elif self.function.startswith("_"):
-            module = logunif_kl._dispatch.module_of(keras.backend.backend())
-            from_module = getattr(module, self.function)
-        else:
-            from_module = getattr(logunif_kl, self.function)
-        return from_module(*self.before, **given, **self.options)
+            owner = _package._dispatch.module_of(keras.backend.backend())
+        return getattr(owner, self.function)(*self.before, **given, **self.options)
 
     def compute_output_spec(self, *tensors: Any) -> Any:
         given = dict(zip(self.names, tensors, strict=True))

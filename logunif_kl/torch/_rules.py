@@ -7,7 +7,7 @@ traced into them, it would lose the differentiation rule inside a transform of `
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -30,7 +30,7 @@ def of_log_alpha(x: Tensor, order: int = 0, summed: bool = False, negated: bool 
     """Compute -KL or a derivative at log_alpha = x, in x's dtype. A sum is float32 or float64."""
     backend = _backends.choose_early(x)
     if backend is None or not backend.plain:
-        function = partial(apply, Derivatives)
+        function: Callable[..., Any] = partial(apply, Derivatives)
     elif x.requires_grad and torch.is_grad_enabled():
         function = eager
     else:
@@ -44,7 +44,7 @@ def of_normal(
     """Compute -KL from mu and log_sigma2, in their dtype. A sum of half types is in float32."""
     backend = _backends.choose_early(mu, log_sigma2)
     if backend is None or not backend.plain:
-        function = partial(apply, Derivatives)
+        function: Callable[..., Any] = partial(apply, Derivatives)
     elif (mu.requires_grad or log_sigma2.requires_grad) and torch.is_grad_enabled():
         function = eager
     else:

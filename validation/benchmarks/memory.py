@@ -43,7 +43,7 @@ def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
     images = torch.randn(32, 32, 32, 32, requires_grad=True)
     tokens = torch.randn(8, 128, 256, requires_grad=True)
     encoder = torch.nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True)
-    relative = nn.VariationalLinear(512, 512, posterior="multiplicative")
+    relative = nn.VariationalLinear(512, 512, posterior=nn.Multiplicative())
     layers: dict[str, tuple[Any, dict[str, Any]]] = {
         "Linear(512, 512), 4,096 rows": (
             linear,
@@ -85,8 +85,8 @@ notes = peers.notes
 class _Snippet(torch.nn.Linear):
     """Local reparameterisation as it is usually written."""
 
-    def __init__(self, *sizes: int) -> None:
-        super().__init__(*sizes)
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs)
         self.log_sigma2 = torch.nn.Parameter(torch.full_like(self.weight, -10.0))
 
     def forward(self, input: Any) -> Any:
