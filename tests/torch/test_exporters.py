@@ -180,7 +180,9 @@ class TestTorchScript:
             torch.testing.assert_close(got, truth, rtol=rtol, atol=0)
 
     @pytest.mark.parametrize(
-        "options", [{}, {"posterior": "multiplicative"}, {"penalty": nn.HorseshoePrior()}], ids=str
+        "options",
+        [{}, {"posterior": nn.Multiplicative()}, {"penalty": nn.HorseshoePrior()}],
+        ids=str,
     )
     def test_save_without_gradients(self, options):
         class Loss(torch.nn.Sequential):

@@ -246,7 +246,7 @@ class Loop(torch.nn.Module):
 
 def test_a_network_whose_forward_is_called():
     """Its cell would have other weights in each time step."""
-    loop, x = nn.to_variational(Loop(), initial=0.0), torch.randn(3, 4)
+    loop, x = nn.to_variational(Loop(), posterior=nn.Additive(initial=0.0)), torch.randn(3, 4)
     loop(x)
     with pytest.raises(RuntimeError, match=r"^forward of a Loop was called itself"):
         loop.forward(x)
