@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors import shown
-from .._layers import is_prior, one_of, refused
+from .checks import one_of
 from .posteriors import Additive
+from .priors import is_prior, refused
 
 EXACT = "exact"
 

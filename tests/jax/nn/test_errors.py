@@ -95,7 +95,7 @@ nn.kl(WEIGHT, penalty=1.0)
     'quadrature'
 nn.kl(WEIGHT, penalty=nn.NormalPrior)
     TypeError: penalty must be a name, a Fit or an object with neg_kl(mu, log_sigma2), but
-    <class 'logunif_kl.jax.nn._priors.NormalPrior'> was given: pass one of 'exact', 'kingma',
+    <class 'logunif_kl.nn.jax.priors.proper.NormalPrior'> was given: pass one of 'exact', 'kingma',
     'molchanov', 'lower_bound', 'series', 'kummer', 'quadrature'
 nn.kl(SCALES, penalty=nn.StudentTPrior())
     ValueError: penalty=StudentTPrior(df=1.0, scale=1.0) was given with the posterior

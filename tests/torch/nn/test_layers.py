@@ -10,9 +10,9 @@ torch = pytest.importorskip("torch")
 from torch.nn import functional as F  # noqa: E402
 
 from logunif_kl.nn.options import REPLACED  # noqa: E402
+from logunif_kl.nn.torch.noise import local  # noqa: E402
+from logunif_kl.nn.torch.noise.normal import normals  # noqa: E402
 from logunif_kl.torch import kl, kl_normal, nn  # noqa: E402
-from logunif_kl.torch.nn import _local  # noqa: E402
-from logunif_kl.torch.nn._noise import normals  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
@@ -131,7 +131,7 @@ class TestTheTwoForms:
 
     @staticmethod
     def results(layer, x, fused, monkeypatch, second=False):
-        monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
+        monkeypatch.setattr(local, "_fusible", lambda *given: fused)
         x = x.clone().requires_grad_()
         leaves = [x, *layer.parameters()]
         torch.manual_seed(3)
@@ -160,8 +160,8 @@ class TestTheTwoForms:
     def test_which_runs(self, monkeypatch):
         """The fused one for plain tensors, and only for those."""
         seen = []
-        apply = _local._Fused.apply
-        monkeypatch.setattr(_local._Fused, "apply", lambda *a: seen.append(1) or apply(*a))
+        apply = local._Fused.apply
+        monkeypatch.setattr(local._Fused, "apply", lambda *a: seen.append(1) or apply(*a))
         layer, x = made(LINEAR), inputs(LINEAR, 2)
         layer(x)
         with torch.autocast("cpu"):
