@@ -56,8 +56,8 @@ def check_of(of: Any, posterior: Additive) -> None:
         )
     if of == "scales" and posterior.independent:
         raise ValueError(
-            "there are no scales under independent noise: pass of='weights', or use correlated "
-            "noise"
+            "there are no scales under independent noise: pass of='weights', or use the "
+            "posterior nn.Correlated()"
         )
 
 

@@ -9,7 +9,6 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional as F  # noqa: E402
 
-from logunif_kl.nn.options import REPLACED  # noqa: E402
 from logunif_kl.nn.torch.noise import local  # noqa: E402
 from logunif_kl.nn.torch.noise.normal import normals  # noqa: E402
 from logunif_kl.torch import kl, kl_normal, nn  # noqa: E402
@@ -491,21 +490,3 @@ def test_the_local_estimator_by_hand():
     mean = F.linear(x, layer.weight, layer.bias)
     expected = mean + F.linear(x**2, layer.log_sigma2.exp()).sqrt()
     torch.testing.assert_close(layer(x), expected)
-
-
-def test_a_layer_that_was_pickled_before_its_posterior_was_public():
-    """As five options, and then as a private object."""
-    for posterior, *words in (
-        (nn.Additive(), "additive", "weight", "independent", None),
-        (nn.Grouped("output"), "additive", "output", "independent", None),
-        (nn.Multiplicative("layer", 0.0), "multiplicative", "layer", "independent", 0.0),
-        (nn.Correlated(), "multiplicative", "input", "correlated", None),
-        (nn.Scaled(initial=-5.0), "scaled", "weight", "independent", None),
-    ):
-        layer = made(LINEAR, posterior=posterior)
-        state = layer.__getstate__()
-        given = dict(zip(("posterior", *REPLACED), (*words, posterior.initial), strict=True))
-        for before in (given, {"_lk_posterior": state.pop("posterior")}):
-            again = nn.VariationalLinear.__new__(nn.VariationalLinear)
-            again.__setstate__({**state, **before})
-            assert (again.posterior, again.kl()) == (posterior, layer.kl())

@@ -10,7 +10,7 @@ import torch
 from torch.nn import Parameter
 
 from ...._errors import shown
-from ...options import REPLACED, of_words
+from ...options import REPLACED
 from ...penalty import check_of
 from ...posteriors import Additive
 from ..hooks import means_assigned, own_parameter, refresh
@@ -94,16 +94,6 @@ class VariationalLayer(GaussianWeights):
         if name == "posterior":
             raise AttributeError("a layer needs its posterior: assign another one instead")
         super().__delattr__(name)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a layer, which may have been pickled when its posterior was five options."""
-        state = {**state}
-        if isinstance(state.get("posterior"), str):
-            words = {name: state.pop(name) for name in ("posterior", *REPLACED) if name in state}
-            state["posterior"] = of_words(**words)
-        elif "_lk_posterior" in state:
-            state["posterior"] = state.pop("_lk_posterior")
-        super().__setstate__(state)
 
     def _lk_become_plain(self) -> None:
         super()._lk_become_plain()

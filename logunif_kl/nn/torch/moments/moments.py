@@ -1,7 +1,7 @@
 """Compute the mean and the variance of a network's outputs in one pass, without samples.
 
 Pass `Moments` to a network instead of a tensor. Layers of this package, and functions of torch with
-a rule in `_moments_rules`, return the moments of their outputs. All other functions raise an error.
+a rule in `rules`, return the moments of their outputs. All other functions raise an error.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any, disable-error-code="empty-body"

@@ -33,7 +33,7 @@ class GaussianWeights(VariationalModule):
     _drawn_scales: Any  # (): random scales that are the same for all examples, to multiply `weight`
 
     def __getattr__(self, name: str) -> Any:
-        """Return a parameter; see `_undrawn` for the means that other modules read."""
+        """Return a parameter; see `noise.undrawn` for the means that other modules read."""
         parameters = self.__dict__.get("_parameters", {})
         if name not in parameters:
             return super().__getattr__(name)
