@@ -71,9 +71,10 @@ def is_prior(penalty: Any) -> bool:
 
 def refused(penalty: Any, names: str) -> TypeError:
     """Return the error for a penalty that is neither a name nor a `Fit` nor a prior."""
+    given = f"the class {penalty.__name__}" if isinstance(penalty, type) else shown(penalty)
     return TypeError(
         "penalty must be a name, a Fit or an object with neg_kl(mu, log_sigma2), but "
-        f"{shown(penalty)} was given: pass {names}"
+        f"{given} was given: pass {names}"
     )
 
 
