@@ -1,18 +1,23 @@
-"""Make a release, or check that one can be published.
+"""Make a release, try one, or check that one can be published.
 
     python -m validation.tools.release 1.0.0rc1
+    python -m validation.tools.release --dry-run 1.0.0rc1 FOLDER
     python -m validation.tools.release --check v1.0.0rc1
 
 The first form writes the version and the date into the package, ``CHANGELOG.md`` and
 ``CITATION.cff``, adds ``pip install`` to the README and the site, commits and tags. The second form
-changes nothing. Both refuse until ``pyproject.toml`` has the repository's address.
+does so in a copy of the last commit, makes the wheel, the source archive, the notes and the site in
+an empty folder, and checks them; it needs the extras ``dev`` and ``docs``. The third form changes
+nothing. All but the second refuse until ``pyproject.toml`` has the repository's address.
 """
 
 import datetime
+import os
 import re
 import subprocess
 import sys
 import tomllib
+import venv
 from pathlib import Path
 
 from validation.paths import ROOT
@@ -69,12 +74,69 @@ def current(root: Path) -> str:
     return str(re.findall(r'"(\d.*)"', text)[0])
 
 
+def run(command: list[str], cwd: Path, **environment: str) -> str:
+    print(f"release: {' '.join(map(str, command))}", flush=True)
+    found = {**os.environ, **environment}
+    done = subprocess.run(
+        command, cwd=cwd, env=found, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout
+
+
+def notes(root: Path, version: str) -> str:
+    """Return what the changes say of a version."""
+    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    (found,) = re.findall(rf"^## {re.escape(version)} .*?(?=^## |\Z)", text, re.M | re.S)
+    return str(found)
+
+
+def try_out(root: Path, version: str, folder: Path) -> list[str]:
+    """Make everything of a release in a folder, and return what is wrong with it."""
+    copy, dist, site = folder / "source", folder / "dist", folder / "site"
+    git(root, "clone", "-q", str(root), str(copy))
+    write(copy, version, datetime.datetime.now(datetime.UTC).date().isoformat())
+    (folder / "notes.md").write_text(notes(copy, version), encoding="utf-8")
+    run([sys.executable, "-m", "build", "-o", str(dist)], copy, LOGUNIF_KL_RELEASE="1")
+    (wheel,) = dist.glob("*.whl")
+    made = venv.EnvBuilder(with_pip=True)
+    made.create(folder / "venv")
+    python = str(folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python")
+    run([python, "-m", "pip", "install", "-q", str(wheel)], folder)
+    said = run([python, "-c", "import logunif_kl as lk; print(lk.__version__)"], folder).strip()
+    compared = run([python, "-m", "logunif_kl", "compare"], folder)
+    run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], copy)
+    sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "docs", str(site)]
+    run(sphinx, copy, PYTHONPATH=str(copy))
+    wanted = {
+        "the wheel has another version": f"logunif_kl-{version}-" in wheel.name,
+        "there is no source archive": (dist / f"logunif_kl-{version}.tar.gz").is_file(),
+        "the installed package has another version": said == version,
+        "the installed command compares nothing": "molchanov" in compared,
+        "the notes are empty": len(notes(copy, version).splitlines()) > 1,
+        **{
+            f"{page} of the site has another version": version
+            in (site / page).read_text(encoding="utf-8").partition("</title>")[0]
+            for page in ("index.html", "llms.txt")
+        },
+    }
+    return [what for what, right in wanted.items() if not right]
+
+
 def git(root: Path, *words: str) -> str:
     done = subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True)
     return done.stdout
 
 
 def main(arguments: list[str], root: Path = ROOT) -> int:
+    if arguments[:1] == ["--dry-run"] and len(arguments) == 3:
+        version, folder = arguments[1], Path(arguments[2]).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        if not VERSION.fullmatch(version) or any(folder.iterdir()):
+            print("release: give one version, such as 1.0.0rc1, and an empty folder")
+            return 1
+        found = try_out(root, version, folder)
+        print(*(f"release: {each}" for each in found or [f"{version} is in {folder}"]), sep="\n")
+        return bool(found)
     check = arguments[:1] == ["--check"]
     version = arguments[-1].removeprefix("v") if len(arguments) == 1 + check else ""
     found = problems(root)
