@@ -75,11 +75,13 @@ def current(root: Path) -> str:
 
 
 def run(command: list[str], cwd: Path, **environment: str) -> str:
-    print(f"release: {' '.join(map(str, command))}", flush=True)
+    print(f"release: {' '.join(command)}", flush=True)
     found = {**os.environ, **environment}
     done = subprocess.run(
-        command, cwd=cwd, env=found, stdout=subprocess.PIPE, text=True, check=True
+        command, cwd=cwd, env=found, stdout=subprocess.PIPE, text=True, check=False
     )
+    if done.returncode:
+        raise SystemExit(f"release: this command failed, for the reason above:\n{done.stdout}")
     return done.stdout
 
 
