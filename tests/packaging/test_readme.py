@@ -66,6 +66,18 @@ def test_a_person_reads_it_in_one_go_and_links_lead_to_files(tree):
     assert [link for link in sorted(links) if not (tree / link).exists()] == []
 
 
+def test_the_readme_the_site_and_the_file_name_the_same_papers_to_cite(tree):
+    read = lambda name: (tree / name).read_text(encoding="utf-8")  # noqa: E731
+    paper = r"https://arxiv\.org/abs/[\d.]+"
+    of_file = set(re.findall(paper, read("CITATION.cff")))
+    assert set(re.findall(paper, TEXT.partition("To cite")[2])) == of_file
+    keys = set(re.findall(r"{cite:t}`(\w+)`", read("docs/project/cite.md")))
+    entries = re.findall(r"^@\w+{(\w+),(.*?)^}", read("docs/references.bib"), re.M | re.S)
+    assert {
+        url for key, text in entries if key in keys for url in re.findall(paper, text)
+    } == of_file
+
+
 def test_one_file_pins_the_frameworks(tree):
     pinned = (tree / "validation" / "frameworks.txt").read_text(encoding="utf-8")
     assert len(re.findall(r"^[\w-]+==[\w.]+$", pinned, re.MULTILINE)) >= 7

@@ -48,7 +48,10 @@ def edits(version: str, date: str) -> dict[str, tuple[tuple[str, str], ...]]:
                 f'type: software\nversion: {version}\ndate-released: "{date}"',
             ),
         ),
-        "README.md": ((r"^Install (?:.* )?from a clone(?= \()", f"Install {pip}"),),
+        "README.md": (
+            (r"(?<=later; )(?:not on PyPI yet; )?a minute", "a minute"),
+            (r"^Install (?:.* )?from a clone(?= \()", f"Install {pip}"),
+        ),
         "docs/start/install.md": (
             (r"(?:Install it .*|From a clone)(?= of the repository:)", f"Install it {pip}"),
         ),
@@ -103,7 +106,7 @@ def try_out(root: Path, version: str, folder: Path) -> list[str]:
     made = venv.EnvBuilder(with_pip=True)
     made.create(folder / "venv")
     python = str(folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python")
-    run([python, "-m", "pip", "install", "-q", str(wheel)], folder)
+    run([python, "-m", "pip", "install", "-q", f"{wheel}[cli]"], folder)
     said = run([python, "-c", "import logunif_kl as lk; print(lk.__version__)"], folder).strip()
     compared = run([python, "-m", "logunif_kl", "compare"], folder)
     run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], copy)
