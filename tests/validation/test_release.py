@@ -42,7 +42,7 @@ def test_two_releases(tree):
     assert release.main(["--check", "v1.0.0"], tree) == 1
     changes = tree / "CHANGELOG.md"
     text = changes.read_text(encoding="utf-8")
-    changes.write_text(text.replace("# Changes\n", "# Changes\n\n## Unreleased\n", 1), "utf-8")
+    changes.write_text(text.replace("# Changelog\n", "# Changelog\n\n## Unreleased\n", 1), "utf-8")
     assert release.main(["1.0.0"], tree) == 1  # the working tree has changes
     release.git(tree, "commit", "-qam", "a change")
     assert release.main(["1.0.0"], tree) == 0
