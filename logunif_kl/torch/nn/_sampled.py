@@ -131,7 +131,7 @@ class SampledModule(VariationalModule):
         if self._lk_kept is not None:
             return self._lk_sampled(name)
         owner = f"{name} of a {type(self).__name__}"
-        return undrawn(owner, mean, who == "call" or self._lk_sampling > 0)
+        return undrawn(owner, mean, who != "script" or self._lk_sampling > 0)
 
     def _lk_is_trained(self, name: str) -> bool:
         return self._lk_mean(name).requires_grad or self._lk_log_variance(name).requires_grad

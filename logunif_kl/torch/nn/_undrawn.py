@@ -21,7 +21,7 @@ _TRUSTED = (
     *("logunif_kl.", "torch.nn.init", "torch.nn.modules.module", "torch.nn.utils.", "torch.optim."),
     *("torch.distributed.", "torch.func", "torch.fx.", "torch.export", "torch._", "copy"),
 )
-_PREPARES = re.compile("init|reset|tie|resize|load|configure")
+_PREPARES = re.compile("(?:^|_)(init|initiali[sz]e|reset|tie|resize|load|configure)(?:_|$)")
 _KEPT = frozenset({"detach", "data", "requires_grad_", "as_subclass", "_base"})
 """What gives a tensor without the weight's noise on purpose, or none of its numbers."""
 
@@ -29,8 +29,8 @@ _KEPT = frozenset({"detach", "data", "requires_grad_", "as_subclass", "_base"})
 class UndrawnWeight(torch.Tensor):
     """The means of a weight that is read where no noise is drawn: nothing can be computed with it.
 
-    Its shape, dtype and device can be read. Unless noise was asked for, its numbers can be read and
-    changed under `torch.no_grad`, too.
+    Its shape, dtype and device can be read, and it can be changed in place under `torch.no_grad`.
+    Outside of modules and of `sampling`, its numbers can be read under `torch.no_grad`, too.
     """
 
     _lk_owner: str
@@ -49,7 +49,7 @@ class UndrawnWeight(torch.Tensor):
         own = _found((*args, *(kwargs or {}).values()))
         kept = name in _KEPT or getattr(func, "__module__", "") == "torch.nn.init"
         loose = own is not None and not own._lk_strict and not torch.is_grad_enabled()
-        if kept or loose or not _has_tensor(found):
+        if kept or loose or found is own or not _has_tensor(found):
             return found
         raise RuntimeError(_message("a weight" if own is None else own._lk_owner))
 
@@ -99,8 +99,9 @@ def reader(depth: int) -> Reader:
     """Say who reads an attribute: the code that is `depth` frames above this function.
 
     "trusted" is this package, or a part of torch that handles parameters; "call" is code that runs
-    while a module is called, and "method" a method of a module outside of calls. Code of a compiled
-    graph counts as a call, because this package reads parameters in another way there.
+    while a module is called, "method" code of a module outside of calls, and "script" other code.
+    Code of a compiled graph counts as a call, because this package reads parameters in another way
+    there.
     """
     if torch.compiler.is_compiling():
         return "call"
@@ -115,12 +116,19 @@ def reader(depth: int) -> Reader:
 
 
 def _is_method(frame: FrameType) -> bool:
-    """Whether a method of a module runs in a frame, unless it prepares the module's parameters."""
+    """Whether code of a module's class runs in a frame, unless it prepares the module's parameters.
+
+    The code may be a method, with any decorator, a property, or a function within one of these.
+    """
     code = frame.f_code
-    if not code.co_argcount or _PREPARES.search(code.co_name):
-        return False
-    owner = frame.f_locals.get(code.co_varnames[0])
-    if not isinstance(owner, torch.nn.Module):
-        return False
-    found = (vars(kind).get(code.co_name) for kind in type(owner).__mro__)
-    return any(getattr(each, "__code__", None) is code for each in found)
+    names = code.co_qualname.split(".")
+    for name in (*code.co_varnames[: code.co_argcount], *code.co_freevars):
+        owner = frame.f_locals.get(name)
+        if isinstance(owner, torch.nn.Module):
+            kinds = {kind.__name__ for kind in type(owner).__mro__}
+            at = next((i for i, each in enumerate(names[:-1]) if each in kinds), None)
+            if at is not None:
+                return not any(map(_PREPARES.search, names[at + 1 :]))
+            if any(getattr(each, "__code__", None) is code for each in vars(owner).values()):
+                return True  # a method of this instance alone
+    return False

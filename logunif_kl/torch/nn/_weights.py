@@ -52,7 +52,7 @@ class GaussianWeights(VariationalModule):
         if self._lk_kept is not None:
             return self._lk_sampled()
         owner = f"the weight of a {type(self).__name__}"
-        return undrawn(owner, mean, who == "call" or self._lk_sampling > 0)
+        return undrawn(owner, mean, who != "script" or self._lk_sampling > 0)
 
     def _lk_weights(self) -> list[Weight]:
         return [Weight(self, "weight", self.posterior, self.penalty, True, self._lk_padding)]
