@@ -16,6 +16,7 @@ from torch.nn.utils import parametrize  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
+from logunif_kl.torch.nn._undrawn import UndrawnWeight  # noqa: E402
 
 KINDS = {"additive": nn.Additive, "multiplicative": nn.Multiplicative, "scaled": nn.Scaled}
 KINDS["sampled"] = nn.Additive
@@ -32,9 +33,13 @@ class Reads(torch.nn.Module):
     def encode(self, x):
         return F.linear(x, self.inner.weight, self.inner.bias)
 
+    def weight(self):
+        return self.inner.weight
+
     @torch.no_grad()
     def constrain(self):
         self.inner.weight.clamp_(-1.0, 1.0)
+        self.inner.weight[1].fill_(0.5)
 
     def forward(self, x):
         return self.encode(x) if self.reader == "network" else self.inner(x)
@@ -235,7 +240,30 @@ class TestAllowed:
         model.inner.weight.data.fill_(3.0)
         assert (dict(model.named_parameters())["inner.weight"] == 3.0).all()
         model.constrain()
-        assert (dict(model.named_parameters())["inner.weight"] == 1.0).all()
+        means = dict(model.named_parameters())["inner.weight"]
+        assert means[:, 0].tolist() == [1.0, 0.5, 1.0]
+
+    @pytest.mark.parametrize("within", [nn.sampled, lambda model: contextlib.nullcontext()])
+    @pytest.mark.parametrize("read", [lambda m: m.inner.weight, lambda m: m.weight()])
+    def test_changes_are_those_of_the_parameter(self, kind, within, read):
+        model = made(kind, "layer")
+        own = dict(model.named_parameters())["inner.weight"]
+        with within(model):
+            weight = read(model)
+            if isinstance(weight, (torch.nn.Parameter, UndrawnWeight)):  # or the sample itself
+                weight.data = torch.full((3, 4), 2.0)
+                assert (own == 2.0).all()
+                own.grad = torch.ones(3, 4)
+                read(model).grad = None
+                assert own.grad is None
+                read(model).requires_grad = False
+                assert not own.requires_grad
+
+    def test_code_outside_of_modules_within_sampled(self, kind):
+        model, x = made(kind, "layer"), torch.randn(5, 4)
+        with nn.sampled(model):
+            found = F.linear(x, model.inner.weight, model.inner.bias)
+            torch.testing.assert_close(found, model(x))
 
     def test_the_mean_itself(self, kind):
         """A penalty of the user's own, within the forward."""
