@@ -7,8 +7,8 @@ import pytest
 
 # The modules of a framework are looked through for doctests only where it is installed.
 _NEEDED = {
-    "logunif_kl/_layers/*": "torch",
-    "logunif_kl/nn/*": "torch",
+    "logunif_kl/nn/[!j]*": "torch",
+    "logunif_kl/nn/jax/*": "jax",
     "logunif_kl/torch/*": "torch",
     "logunif_kl/torch/_triton/[!l]*": "triton",
     "logunif_kl/torch/pyro.py": "pyro",

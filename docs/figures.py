@@ -62,7 +62,8 @@ def as_svg(name: str, draw: Callable[[], Figure], text: str) -> str:
         draw().savefig(out, format="svg", transparent=True, metadata={"Date": None})
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor").replace("#000000", "currentColor")
-    svg = re.sub(r"(\.\d\d)\d+", r"\1", svg)
+    # Coordinates have two digits; text, such as a label of an axis, keeps all.
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     # The letters are those of the page.
     svg = re.sub(r" ?font-family: [^;]*;|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<svg[^>]*?) height="[\d.]+pt"', r"\1", svg, count=1)

@@ -7,9 +7,11 @@ import pytest
 
 from logunif_kl._atomic_io import new_axes, plain_log_scale
 from logunif_kl._display import Table, as_html, as_text, described_briefly, in_short
-from logunif_kl._layers import Prediction, Sparsity, ThresholdCurve
 from logunif_kl.fitting import fit_polynomial, ladder
 from logunif_kl.methods import METHODS, measure
+from logunif_kl.nn.prediction import Prediction
+from logunif_kl.nn.sparsity import Sparsity
+from logunif_kl.nn.threshold_curve import ThresholdCurve
 
 COUNTS = Sparsity.of({f"layer {i}": Sparsity(2 * i, 1000) for i in range(1, 5)})
 PROBABILITIES = np.array([[0.25, 0.75], [0.5, 0.5]], np.float32)

@@ -112,7 +112,7 @@ def imported(names: set[str], module: str) -> bool:
 LEVELS = (
     ("_errors", "_arithmetic", "_version", "_pyinstaller", "_mpmath", "_atomic_io"),
     ("_display",),
-    ("_numpy", "_layers"),
+    ("_numpy", "_priors"),
     ("_convention", "_config"),
     ("_arguments", "_isotropic"),
     ("torch", "jax", "tensorflow", "_adapters"),
@@ -124,6 +124,7 @@ LEVELS = (
     ("methods", "posteriors", "isotropic"),
     ("fitting",),
     ("nn",),
+    ("nn.torch", "nn.jax"),
     ("torch.nn", "jax.nn"),
     ("cli",),
     ("__init__", "__main__"),
@@ -137,12 +138,12 @@ ARITHMETIC = (
 )
 # The parts that may import a library, at the top of a file or inside a function.
 LIBRARIES = {
-    "scipy": {"methods", "cli", "fitting", "posteriors", "torch.nn", "_isotropic"},
+    "scipy": {"methods", "cli", "fitting", "posteriors", "nn.torch", "_isotropic"},
     "mpmath": {"reference", "cli", "methods", "fitting"},
     "flint": {"reference"},
-    "torch": {"torch", "torch.nn", "cli"},
+    "torch": {"torch", "nn.torch", "cli"},
     "triton": {"torch"},
-    "jax": {"jax", "jax.nn", "cli"},
+    "jax": {"jax", "nn.jax", "cli"},
     "tensorflow": {"tensorflow"},
     **{
         name: {"_adapters"}
@@ -155,14 +156,21 @@ LIBRARIES = {
 }
 # Only `_dispatch` imports the modules of the frameworks for what the public functions are given.
 ONLY = {
-    "torch": {"_dispatch", "torch.nn", "isotropic", "cli"},
-    "jax": {"_dispatch", "jax.nn", "isotropic", "cli"},
+    "torch": {"_dispatch", "nn.torch", "isotropic", "cli"},
+    "jax": {"_dispatch", "nn.jax", "isotropic", "cli"},
     "tensorflow": {"_dispatch", "cli"},
     "reference": {"cli", "__init__"},
 }
-# The layers import only these parts, and the public names of their framework's part.
-LAYERS = {"jax.nn": "jax"}
-SEEN_BY_LAYERS = {"_errors", "_display", "_layers", "nn", "methods", "fitting"}
+# The layers import only these parts, and of their framework's part the public names and what
+# handles its tensors.
+LAYERS = {"nn.torch": "torch", "nn.jax": "jax"}
+SEEN_BY_LAYERS = {"_errors", "_display", "_priors", "nn", "methods", "fitting"}
+SEEN_OF_FRAMEWORKS = ("_arguments", "_internals", "_foreach", "_sharded")
+# Modules and folders of the layers; each imports only those before it.
+ORDER = (
+    *("arguments", "hooks", "options", "variances", "noise", "moments", "priors", "weights"),
+    *("layers", "predict", "convert", "train", "deploy"),
+)
 
 
 def part_of(name: str) -> str | None:
@@ -199,6 +207,13 @@ def breaches(files: dict[str, set[str]]) -> list[str]:
                 f"{file} imports {name}, which is not public"
                 for name in names
                 if re.match(rf"logunif_kl\.{LAYERS[part]}\._", name)
+                and name.split(".")[2] not in SEEN_OF_FRAMEWORKS
+            ]
+        if part in LAYERS and inner[1] in ORDER:
+            found += [
+                f"{file} imports {name}, which comes after it"
+                for name in ORDER[ORDER.index(inner[1]) + 1 :]
+                if imported(names, f"logunif_kl.{part}.{name}")
             ]
         if part == "_arithmetic":
             found += [
@@ -241,8 +256,9 @@ torch/_rules.py: from ..jax import _rules
 torch/_rules.py: from . import nn
 _conversions.py: from . import torch
 _api.py: from .reference import neg_kl
-jax/nn/_trees.py: from .._rules import neg_kl_normal
-jax/nn/_trees.py: from ..._api import neg_kl
+nn/jax/weights/trees.py: from ....jax._rules import neg_kl_normal
+nn/jax/weights/trees.py: from ...._api import neg_kl
+nn/torch/weights/sampled.py: from ..deploy import prune
 _elsewhere.py: pass
 """
 

@@ -21,7 +21,7 @@ def of_words(
     max_log_alpha: Any = None,
     initial: Any = None,
 ) -> Additive:
-    """Return the posterior that the options of before named, also in an old pickle."""
+    """Return the posterior that the options of before named."""
     made = {"additive": Additive, "multiplicative": Multiplicative, "scaled": Scaled}[posterior]
     if noise == "correlated":
         made = Correlated

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors import shown
-from .._layers import is_prior, one_of, refused
+from .checks import one_of
 from .posteriors import Additive
+from .priors import is_prior, refused
 
 EXACT = "exact"
 
@@ -55,8 +56,8 @@ def check_of(of: Any, posterior: Additive) -> None:
         )
     if of == "scales" and posterior.independent:
         raise ValueError(
-            "there are no scales under independent noise: pass of='weights', or use correlated "
-            "noise"
+            "there are no scales under independent noise: pass of='weights', or use the "
+            "posterior nn.Correlated()"
         )
 
 

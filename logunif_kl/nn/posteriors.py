@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from .._layers import finite, one_of
+from .checks import finite, one_of
 from .terms import (
     UNITS,
     Array,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .. import _layers
+from .. import _priors
 from .._errors import real_number, shown
-from .._layers import _horseshoe, log_beta
+from .._priors import horseshoe
+from .._priors.student import log_beta
 from ._distribution import Standardised, standardised
 
 
@@ -65,7 +66,7 @@ class TruncatedLogUniform:
         return -math.log(2.0 * (math.log(self.high) - math.log(self.low)))
 
 
-class HorseshoePrior(_layers.HorseshoePrior):
+class HorseshoePrior(_priors.HorseshoePrior):
     r"""The horseshoe prior N(0, scale^2 lambda^2) with a half-Cauchy lambda: a proper density.
 
     With x = w^2/(2 scale^2), p(w) = exp(x) E1(x)/(scale sqrt(2 pi^3)). It has a logarithmic pole at
@@ -148,9 +149,9 @@ def correction(prior: Any) -> Callable[[float], float]:
     """Return the function w -> log(p(w) abs(w)) for a prior; else raise TypeError."""
     from scipy import stats
 
-    if isinstance(prior, _layers.HorseshoePrior):
+    if isinstance(prior, _priors.HorseshoePrior):
         return partial(_of_horseshoe, prior.scale)
-    if isinstance(prior, (PowerPrior, _layers.PowerPrior)):
+    if isinstance(prior, (PowerPrior, _priors.PowerPrior)):
         return partial(_of_power, prior.c)
 
     family = getattr(prior, "dist", None)
@@ -192,7 +193,7 @@ def _of_horseshoe(scale: float, w: float) -> float:
     if w == 0.0:
         return -math.inf
     log_size = math.log(abs(w)) - math.log(scale)
-    found = _horseshoe.log_s(2.0 * log_size - math.log(2.0))
+    found = horseshoe.log_s(2.0 * log_size - math.log(2.0))
     return found + log_size - 0.5 * math.log(2.0 * math.pi**3)
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from logunif_kl._layers import Sparsity, ThresholdCurve
 from logunif_kl.cli import main, provenance
 from logunif_kl.fitting import fit_polynomial
+from logunif_kl.nn.sparsity import Sparsity
+from logunif_kl.nn.threshold_curve import ThresholdCurve
 from tests.child import run
 
 pytest.importorskip("rich")

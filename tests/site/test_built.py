@@ -115,3 +115,6 @@ def test_figures_are_drawn_without_warnings(name, monkeypatch):
     assert svg.count("<path") > 2
     assert "\\times" not in svg
     assert "×" not in svg
+    for axis in re.split(r'id="matplotlib.axis_', svg)[1:]:
+        ticks = re.findall(r'id="[xy]tick_\d+">.*?<text[^>]*>([^<]+)</text>', axis, re.S)
+        assert len(set(ticks)) == len(ticks), ticks

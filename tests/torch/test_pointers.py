@@ -207,7 +207,7 @@ HELD = {
         # Numba gives the kernels its arrays, and a checkpoint tells noise apart by its address.
         r"data_ptr|buffer_pointer|from_address|cffi|_array_interface__": {
             "_numba/__init__.py",
-            "torch/nn/_recomputation.py",
+            "nn/torch/noise/recomputation.py",
         },
         # Of functions of libtorch, and of the loops of the ufuncs.
         r"ctypes|__dlpack_c_exchange_api__": {"_numba/__init__.py", "torch/_kernels.py"},

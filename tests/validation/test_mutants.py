@@ -21,7 +21,7 @@ for _package in ("torch", "numpyro", "sklearn", "torchmetrics"):
 
 MUTANTS = {
     "halved KL": (
-        "logunif_kl/torch/nn/_penalty.py",
+        "logunif_kl/nn/torch/priors/penalty.py",
         """
 _true = total
 def total(*arguments, **options):
@@ -29,7 +29,7 @@ def total(*arguments, **options):
 """,
     ),
     "one more draw a layer": (
-        "logunif_kl/torch/nn/_noise.py",
+        "logunif_kl/nn/torch/noise/normal.py",
         """
 _true = normals
 def normals(*arguments, **options):

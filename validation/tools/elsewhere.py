@@ -30,7 +30,10 @@ TESTS = (
     "--ignore=tests/faults",
     "--ignore=tests/cli/test_widths.py",
     *(f"--ignore=tests/{name}" for name in _FRAMEWORKS),
-    *(f"--ignore-glob=/*/logunif_kl/{name}/*" for name in (*_FRAMEWORKS, "_adapters", "_layers")),
+    *(
+        f"--ignore-glob=/*/logunif_kl/{name}/*"
+        for name in (*_FRAMEWORKS, "_adapters", "nn", "_priors")
+    ),
     *(f"--ignore-glob=/*/logunif_kl/cli/bench/_{name}.py" for name in _FRAMEWORKS),
     "--pyargs",
     "logunif_kl",

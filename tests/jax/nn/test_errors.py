@@ -94,9 +94,9 @@ nn.kl(WEIGHT, penalty=1.0)
     1.0 was given: pass one of 'exact', 'kingma', 'molchanov', 'lower_bound', 'series', 'kummer',
     'quadrature'
 nn.kl(WEIGHT, penalty=nn.NormalPrior)
-    TypeError: penalty must be a name, a Fit or an object with neg_kl(mu, log_sigma2), but
-    <class 'logunif_kl.jax.nn._priors.NormalPrior'> was given: pass one of 'exact', 'kingma',
-    'molchanov', 'lower_bound', 'series', 'kummer', 'quadrature'
+    TypeError: penalty must be a name, a Fit or an object with neg_kl(mu, log_sigma2), but the class
+    NormalPrior was given: pass one of 'exact', 'kingma', 'molchanov', 'lower_bound', 'series',
+    'kummer', 'quadrature'
 nn.kl(SCALES, penalty=nn.StudentTPrior())
     ValueError: penalty=StudentTPrior(df=1.0, scale=1.0) was given with the posterior
     Correlated(): use Additive or Grouped
@@ -217,7 +217,7 @@ nn.kl(SCALES, of="weights")
     pass of='scales'
 nn.named_kl(WEIGHT, of="scales")
     ValueError: there are no scales under independent noise: pass of='weights', or use
-    correlated noise
+    the posterior nn.Correlated()
 nn.kl(WEIGHT, of="biases")
     ValueError: of must be 'weights' or 'scales', but 'biases' was given: pass one of these
 nn.kl(WEIGHT, penalty="cubic")

@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("jax")
 
-from logunif_kl.jax.nn import _embedding, _layer, _noise
+from logunif_kl.nn.jax import noise
+from logunif_kl.nn.jax.layers import base, embedding
 from tests.jax.nn import layers
 from tests.jax.nn.layers import ESTIMATORS, KINDS, POSTERIORS, weight_of
 
@@ -73,7 +74,7 @@ def test_moments(kind, name, estimator):
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_percent_are_seen(kind, name, monkeypatch):
     """The variance times 1.02."""
-    normals = _noise.normals
-    for module in (_noise, _layer, _embedding):
+    normals = noise.normals
+    for module in (noise, base, embedding):
         monkeypatch.setattr(module, "normals", lambda *given: 1.02**0.5 * normals(*given))
     assert distance(kind, name, "local") > MOST

@@ -11,8 +11,8 @@ collect_ignore = [] if find_spec("torch") else ["cases.py", "distributed.py"]
 @pytest.fixture(params=[True, False], ids=["fused", "plain"])
 def fused(request, monkeypatch):
     """Both forms of the local estimator: the one that is chosen, and the plain operations."""
-    from logunif_kl.torch.nn import _local
+    from logunif_kl.nn.torch.noise import local
 
     if not request.param:
-        monkeypatch.setattr(_local, "_fusible", lambda *given: False)
+        monkeypatch.setattr(local, "_fusible", lambda *given: False)
     return request.param

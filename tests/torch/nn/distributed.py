@@ -12,8 +12,8 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_modul
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 
+from logunif_kl.nn.torch.noise.normal import normals
 from logunif_kl.torch import nn
-from logunif_kl.torch.nn._noise import normals
 from tests.torch.nn.cases import descend, generator, seeded
 
 POSTERIORS = {

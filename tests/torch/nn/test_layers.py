@@ -9,10 +9,9 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional as F  # noqa: E402
 
-from logunif_kl.nn.options import REPLACED  # noqa: E402
+from logunif_kl.nn.torch.noise import local  # noqa: E402
+from logunif_kl.nn.torch.noise.normal import normals  # noqa: E402
 from logunif_kl.torch import kl, kl_normal, nn  # noqa: E402
-from logunif_kl.torch.nn import _local  # noqa: E402
-from logunif_kl.torch.nn._noise import normals  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
@@ -131,7 +130,7 @@ class TestTheTwoForms:
 
     @staticmethod
     def results(layer, x, fused, monkeypatch, second=False):
-        monkeypatch.setattr(_local, "_fusible", lambda *given: fused)
+        monkeypatch.setattr(local, "_fusible", lambda *given: fused)
         x = x.clone().requires_grad_()
         leaves = [x, *layer.parameters()]
         torch.manual_seed(3)
@@ -160,8 +159,8 @@ class TestTheTwoForms:
     def test_which_runs(self, monkeypatch):
         """The fused one for plain tensors, and only for those."""
         seen = []
-        apply = _local._Fused.apply
-        monkeypatch.setattr(_local._Fused, "apply", lambda *a: seen.append(1) or apply(*a))
+        apply = local._Fused.apply
+        monkeypatch.setattr(local._Fused, "apply", lambda *a: seen.append(1) or apply(*a))
         layer, x = made(LINEAR), inputs(LINEAR, 2)
         layer(x)
         with torch.autocast("cpu"):
@@ -491,21 +490,3 @@ def test_the_local_estimator_by_hand():
     mean = F.linear(x, layer.weight, layer.bias)
     expected = mean + F.linear(x**2, layer.log_sigma2.exp()).sqrt()
     torch.testing.assert_close(layer(x), expected)
-
-
-def test_a_layer_that_was_pickled_before_its_posterior_was_public():
-    """As five options, and then as a private object."""
-    for posterior, *words in (
-        (nn.Additive(), "additive", "weight", "independent", None),
-        (nn.Grouped("output"), "additive", "output", "independent", None),
-        (nn.Multiplicative("layer", 0.0), "multiplicative", "layer", "independent", 0.0),
-        (nn.Correlated(), "multiplicative", "input", "correlated", None),
-        (nn.Scaled(initial=-5.0), "scaled", "weight", "independent", None),
-    ):
-        layer = made(LINEAR, posterior=posterior)
-        state = layer.__getstate__()
-        given = dict(zip(("posterior", *REPLACED), (*words, posterior.initial), strict=True))
-        for before in (given, {"_lk_posterior": state.pop("posterior")}):
-            again = nn.VariationalLinear.__new__(nn.VariationalLinear)
-            again.__setstate__({**state, **before})
-            assert (again.posterior, again.kl()) == (posterior, layer.kl())

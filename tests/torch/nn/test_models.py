@@ -12,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
+from logunif_kl.nn.torch.predict import sampling  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from logunif_kl.torch.nn import _sampling  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     EVERY,
@@ -279,7 +279,7 @@ class TestSampling:
 
     @pytest.mark.parametrize(
         "made",
-        [nn.sampled, lambda model: _sampling.in_training(model, [])],
+        [nn.sampled, lambda model: sampling.in_training(model, [])],
         ids=["sampled", "as in predict"],
     )
     @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
@@ -296,7 +296,7 @@ class TestSampling:
                 assert torch.equal(layer(x), last)
         assert layer.training
         assert not torch.equal(layer(x), layer(x))
-        assert not _sampling._assigned
+        assert not sampling._assigned
 
     def test_of_many_threads(self):
         layer = nn.VariationalLinear(1, 1, posterior=nn.Additive(initial=0.0)).eval()

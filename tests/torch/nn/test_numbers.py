@@ -8,8 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from logunif_kl.nn.torch import variances  # noqa: E402
+from logunif_kl.nn.torch.noise import local  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from logunif_kl.torch.nn import _local, _posterior  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
@@ -102,7 +103,7 @@ class TestOverflow:
     @pytest.mark.parametrize("value", [87.0, 89.0, 1e4])
     def test_an_input_that_is_always_zero(self, value, mode, monkeypatch):
         """The other inputs, and the gradients, are as with an ordinary variance there."""
-        monkeypatch.setattr(_local, "_fusible", lambda *given: mode == "fused")
+        monkeypatch.setattr(local, "_fusible", lambda *given: mode == "fused")
         found = []
         for each in (value, -10.0):
             layer = made(LINEAR)
@@ -209,7 +210,7 @@ class TestBound:
     def test_transforms(self):
         x = torch.tensor([-1.0, 0.0, 0.0, 2.0, 2.0])
         t = torch.tensor([3.0, 3.0, -3.0, 3.0, -3.0])
-        bounded = lambda x: _posterior.bounded(x, 0.0)  # noqa: E731
+        bounded = lambda x: variances.bounded(x, 0.0)  # noqa: E731
         _, tangent = torch.func.jvp(bounded, (x,), (t,))
         assert tangent.tolist() == [3.0, 0.0, -3.0, 0.0, -3.0]
         (slope,) = torch.func.vjp(bounded, x)[1](t)

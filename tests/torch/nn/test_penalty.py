@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.nn.terms import Term  # noqa: E402
+from logunif_kl.nn.torch.priors.penalty import total  # noqa: E402
 from logunif_kl.torch import kl_normal, nn  # noqa: E402
-from logunif_kl.torch.nn import _penalty  # noqa: E402
 from tests.torch.nn.cases import filled, finite  # noqa: E402
 
 CLOSED = ("kingma", "molchanov", "lower_bound")
@@ -98,7 +98,7 @@ class TestAsByNumpy:
         layer = spread_over(-5.0, 1.0, penalty=penalty(name))
 
         def of(log_alpha):
-            return _penalty.total([(layer.penalty, [Term((log_alpha,))])])
+            return total([(layer.penalty, [Term((log_alpha,))])])
 
         stacked = torch.stack([layer.log_alpha.detach(), layer.log_alpha.detach() + 0.5])
         found = torch.vmap(torch.func.grad(of))(stacked)

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 
 from scipy import special, stats  # noqa: E402
 
+from logunif_kl.nn.torch.predict import predict  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from logunif_kl.torch.nn import _predict  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     Calls,
     Pair,
@@ -411,7 +411,7 @@ class TestPasses:
     )
     def test_have_so_many_rows(self, make, n, samples, constants, batch_size, rows, monkeypatch):
         for name, value in constants.items():
-            monkeypatch.setattr(_predict, name, value)
+            monkeypatch.setattr(predict, name, value)
         model = Recorded(make())
         found = nn.predict(model, examples(n), samples, batch_size=batch_size)
         assert model.rows == rows

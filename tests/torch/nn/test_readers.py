@@ -15,8 +15,8 @@ from torch.nn import functional as F  # noqa: E402
 from torch.nn.utils import parametrize  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
+from logunif_kl.nn.torch.noise.undrawn import UndrawnWeight  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from logunif_kl.torch.nn._undrawn import UndrawnWeight  # noqa: E402
 
 KINDS = {"additive": nn.Additive, "multiplicative": nn.Multiplicative, "scaled": nn.Scaled}
 KINDS["sampled"] = nn.Additive

@@ -12,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
+from logunif_kl.nn.torch.noise import normal  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from logunif_kl.torch.nn import _noise  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     Calls,
     copies,
@@ -114,13 +114,13 @@ def weights(model):
 @pytest.fixture
 def drawn(monkeypatch):
     """Record all noise that is drawn."""
-    found, original = [], _noise.normals
+    found, original = [], normal.normals
 
     def normals(*given):
         found.append(original(*given))
         return found[-1]
 
-    monkeypatch.setattr(_noise, "normals", normals)
+    monkeypatch.setattr(normal, "normals", normals)
     return found
 
 
@@ -247,7 +247,7 @@ class TestCalls:
                 call(model, x).sum().backward()  # with a graph of its own
             plain = nn.to_sample(model, generator(3))
             assert plain.training is mode
-            assert not any(isinstance(m, _noise.StochasticModule) for m in plain.modules())
+            assert not any(isinstance(m, normal.StochasticModule) for m in plain.modules())
             torch.testing.assert_close(call(plain, x), first, rtol=1e-5, atol=1e-6)
         with nn.sampled(model):
             assert (call(model, x) != first).any()

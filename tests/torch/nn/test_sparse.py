@@ -130,11 +130,11 @@ class TestLayers:
     @pytest.mark.parametrize("most", [1, 500])
     def test_a_convolution_of_large_images(self, monkeypatch, layer, shape, backend, most):
         """By patches, in pieces of one example or of some."""
-        from logunif_kl.torch.nn import _sparse
+        from logunif_kl.nn.torch.deploy import sparse as layers
 
         model = pruned(copy.deepcopy(layer))
         sparse = nn.to_sparse(model, backend=backend)
-        monkeypatch.setattr(_sparse, "_MOST", most)
+        monkeypatch.setattr(layers, "_MOST", most)
         check(model, sparse, random_input(*shape))
 
     @pytest.mark.parametrize("backend", BACKENDS)

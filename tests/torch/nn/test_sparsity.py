@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 
 from torch.nn.utils import prune as torch_prune  # noqa: E402
 
+from logunif_kl.nn.torch.priors.penalty import total  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from logunif_kl.torch.nn import _penalty  # noqa: E402
 from tests.torch.nn.cases import descend  # noqa: E402
 
 
@@ -237,7 +237,7 @@ class TestPrune:
             kept = kept.any(0, keepdim=True)
         parts = [torch.broadcast_to(x, layer.weight.shape)[: len(kept)] for x in term.arrays]
         chosen = tuple(part[kept] for part in parts)
-        expected = _penalty.total([(penalty, [term._replace(arrays=chosen, count=1)])])
+        expected = total([(penalty, [term._replace(arrays=chosen, count=1)])])
         (slope,) = torch.autograd.grad(expected, layer._log_variance)
         nn.prune(layer, 0.0)
         found = layer.neg_kl()

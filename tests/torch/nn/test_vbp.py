@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 from torch.nn import functional as F  # noqa: E402
 from torch.nn.utils import parametrize, prune  # noqa: E402
 
+from logunif_kl.nn.torch.moments import rules as rules  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from logunif_kl.torch.nn import _moments_rules as rules  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     EVERY,

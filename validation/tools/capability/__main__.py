@@ -35,8 +35,8 @@ ADAPTERS = "adapters"
 RUNS[ADAPTERS] = "not gpu"
 # The longest first.
 TESTS = {
-    "torch": ("tests/torch", "logunif_kl/torch"),
-    "jax": ("tests/jax", "logunif_kl/jax"),
+    "torch": ("tests/torch", "logunif_kl/torch", "logunif_kl/nn/torch"),
+    "jax": ("tests/jax", "logunif_kl/jax", "logunif_kl/nn/jax"),
     "tensorflow": ("tests/tensorflow", "logunif_kl/tensorflow"),
     "arrays": (
         "tests/numpy/test_three_results.py",

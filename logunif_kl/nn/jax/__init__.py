@@ -1,0 +1,1 @@
+"""Layers for JAX; `logunif_kl.jax.nn` has their public names."""

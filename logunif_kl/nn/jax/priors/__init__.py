@@ -1,0 +1,1 @@
+"""The penalties of weights: the exact KL, approximations, and other priors."""

@@ -1,0 +1,1 @@
+"""Layers for PyTorch; `logunif_kl.torch.nn` has their public names."""

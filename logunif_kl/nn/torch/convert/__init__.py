@@ -1,0 +1,1 @@
+"""Conversions of networks to variational ones, and back."""

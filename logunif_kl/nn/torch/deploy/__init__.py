@@ -1,0 +1,1 @@
+"""Sparsity, pruning, and small networks for inference."""

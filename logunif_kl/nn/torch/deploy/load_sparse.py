@@ -1,0 +1,156 @@
+"""Load a sparse or compact network."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+from ...._errors import type_name
+from ...checks import one_of
+from ..arguments import check_parameters, shown_name
+from ..convert.convert import check_known, plain_kind, without_samples
+from ..hooks import copies, copy_hooks
+from .dead_units import links
+from .sparse import BACKENDS
+from .sparsity import weighted
+from .to_sparse import dense_layer, sparse_layer
+
+Tensor = torch.Tensor
+
+
+@torch.no_grad()
+def load_sparse(
+    model: torch.nn.Module, state_dict: Mapping[str, Tensor], *, backend: str = "torch"
+) -> torch.nn.Module:
+    """Build the network of `to_sparse` or `to_compact` whose ``state_dict`` was saved.
+
+    The saved layers may be sparse, or smaller than those of the model. A ``state_dict`` holds only
+    tensors, so that any format stores it: `torch.save`, or ``safetensors.torch.save_file``.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A network as before `to_sparse` or `to_compact`, with any weights: variational or plain. The
+        model is not changed. It may be on the meta device; the copy is then on the devices of
+        `state_dict`.
+    state_dict : mapping of str to Tensor
+        What ``to_sparse(...).state_dict()`` or ``to_compact(...).state_dict()`` returned.
+    backend : {"torch", "scipy"}
+        As for `to_sparse`.
+
+    Returns
+    -------
+    torch.nn.Module
+        A copy of `model` in evaluation mode, with the layers and weights of the file.
+
+    Raises
+    ------
+    TypeError
+        If `model` is not a module, or `state_dict` is not a mapping.
+    ValueError
+        If `backend` is unknown, `state_dict` lacks the weights of a layer, or a tensor on the meta
+        device has no values there.
+    RuntimeError
+        If other tensors of `state_dict` do not fit, as for ``load_state_dict``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> made = lambda: torch.nn.Sequential(nn.VariationalLinear(3, 4), torch.nn.ReLU())
+    >>> sparse = nn.to_sparse(made(), threshold=9.0, max_density=1.0)
+    >>> loaded = nn.load_sparse(made(), sparse.state_dict())
+    >>> x = torch.ones(1, 3)
+    >>> bool((loaded(x) == sparse(x)).all())
+    True
+    """
+    one_of("backend", backend, BACKENDS)
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(
+            f"state_dict must be a mapping of names to tensors, but {type_name(state_dict)} was "
+            "given: pass what state_dict() of the network returned"
+        )
+    model = without_samples(model, None)
+    found = _saved(model, state_dict)
+    shapes = {module: list(module.weight.shape) for module in found}
+    for module, saved in found.items():
+        shapes[module][0] = saved.rows
+    for link in links(model, {module: (module.weight, None) for module in found}):
+        before, after = link.first.weight.shape[0], link.second.weight.shape[1]
+        shapes[link.second][1] = after // before * shapes[link.first][0]
+    made: dict[int, torch.nn.Module] = {}
+    for module, saved in found.items():
+        device = saved.device if module.weight.is_meta else module.weight.device
+        weight = torch.zeros(shapes[module], dtype=module.weight.dtype, device=device)
+        kind, bias = plain_kind(module), None if saved.bias is None else saved.bias.to(weight)
+        if saved.sparse:
+            made[id(module)] = sparse_layer(kind, module, weight, bias, backend)
+        else:
+            made[id(module)] = dense_layer(kind, module, weight, bias)
+    memo: dict[int, Any] = {**copies(model), **made}
+    loaded = copy.deepcopy(model, memo).eval()
+    for module in found:
+        copy_hooks(module, made[id(module)], memo)
+    _leave_meta(loaded, state_dict)
+    loaded.load_state_dict(state_dict)
+    return loaded
+
+
+def _leave_meta(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> None:
+    """Give tensors on the meta device memory on the device of their values."""
+    made: dict[int, Tensor] = {}
+    for path, module in model.named_modules():
+        held: Any
+        for held in (module._parameters, module._buffers):
+            for own, tensor in held.items():
+                if tensor is None or not tensor.is_meta:
+                    continue
+                name = f"{path}.{own}" if path else own
+                if name not in state_dict:
+                    raise ValueError(
+                        f"{name} is on the meta device, and state_dict has no values for it: make "
+                        "the model, or this tensor, on a device with memory"
+                    )
+                if id(tensor) not in made:
+                    new = torch.empty_like(tensor, device=state_dict[name].device)
+                    is_parameter = isinstance(tensor, torch.nn.Parameter)
+                    made[id(tensor)] = torch.nn.Parameter(new) if is_parameter else new
+                held[own] = made[id(tensor)].requires_grad_(tensor.requires_grad)
+
+
+class _Saved(NamedTuple):
+    """What a ``state_dict`` has of a layer."""
+
+    sparse: bool
+    rows: int
+    device: torch.device
+    bias: Tensor | None
+
+
+def _saved(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> dict[Any, _Saved]:
+    found: dict[Any, _Saved] = {}
+    for name, each in weighted(model):
+        module = each.module
+        if not each.alone:
+            continue  # `to_sparse` leaves this module dense.
+        if getattr(module, "max_norm", None) is not None:
+            continue  # `to_sparse` leaves this table as it is.
+        check_parameters(name, module)
+        check_known(name, module)
+        prefix = f"{name}." if name else ""
+        starts, weight = (state_dict.get(prefix + each) for each in ("row_starts", "weight"))
+        bias = state_dict.get(f"{prefix}bias")
+        if starts is not None:
+            found[module] = _Saved(True, len(starts) - 1, starts.device, bias)
+        elif weight is not None:
+            found[module] = _Saved(False, len(weight), weight.device, bias)
+        else:
+            raise ValueError(
+                f"state_dict has no weights of {shown_name(name)}: pass what state_dict() of the "
+                "network returned, and a model with the same layers"
+            )
+    return found

@@ -1,0 +1,304 @@
+"""Make a network sparse or compact for inference."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ...._errors import real_number
+from ...checks import check_flag, one_of
+from ...sparsity import THRESHOLD, check_threshold
+from ..arguments import check_parameters, shown_few, shown_name
+from ..convert.convert import check_known, plain_kind, without_samples
+from ..hooks import copies, copy_hooks
+from .dead_units import Weights, graphs
+from .dead_units import drop_units as dropped
+from .sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
+from .sparsity import weighted, with_kept
+from .traces import parts
+
+Tensor = torch.Tensor
+Make = Callable[[Any, Tensor, Tensor | None], torch.nn.Module]
+
+
+@torch.no_grad()
+def to_sparse(
+    model: torch.nn.Module,
+    threshold: float = THRESHOLD,
+    *,
+    backend: str = "torch",
+    drop_units: bool = True,
+    max_density: float = 0.1,
+) -> torch.nn.Module:
+    """Return a network for inference that stores and multiplies only the kept weights.
+
+    Linear layers, convolutions and embeddings, of this library or of torch, become layers with
+    weights in compressed sparse rows (CSR). The result computes the same outputs as
+    ``to_deterministic(model, threshold)``, except for rounding (the order of sums differs).
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A network with variational layers, or a pruned network, with or without masks of
+        `torch.nn.utils.prune`. The model is not changed.
+    threshold : float
+        Zeros and weights with a log alpha above `threshold` are left out. The default, 3, is from
+        Molchanov et al. (2017), section 5. With inf only zeros are left out.
+    backend : {"torch", "scipy"}
+        The library whose CSR matrices are used. SciPy's matrices are for the CPU and have no
+        gradients: call the network under `torch.no_grad`. Sparse layers multiply in the dtype of
+        their weights, or in float32 for half types, and return the dtype of their input, also under
+        autocast.
+    drop_units : bool
+        Remove hidden units and channels without kept weights to the next layer, or without kept
+        weights from the layer before. A unit of the second kind is constant, and its value is
+        added to the bias of the next layer. A trace of ``forward`` finds the next layer. Between
+        the two layers there may be elementwise functions, pooling, dropout and a flatten that keeps
+        the batch dimension, as modules or as functions. Inputs need a batch dimension. Units stay
+        where an activation has several readers, as in a residual block, or is kept. Fuse batch
+        normalisation first (`torch.nn.utils.fusion`). All units stay in a module that takes
+        ``*args``, branches on an activation, or cannot be traced for another reason, and in its
+        parts, which it may use in any way. If it calls a part as a whole, convert this part:
+        ``model.net = to_sparse(model.net)``. Pass False if other code runs a part of the network or
+        reads hidden activations, or if the forward asks for the mode of autograd, or takes a
+        required argument that is not a tensor and asks for its type, which a trace does not see.
+        `sparsity` of the result does not count weights of removed units, but ``sparsity(model,
+        threshold)`` does.
+    max_density : float
+        A layer that keeps a larger fraction of its weights becomes a dense layer of torch. For a
+        linear layer of 1024 by 1024 that keeps a tenth of its weights, sparse weights were faster
+        for minibatches of 100 and 1000, and slower for one example:
+        `validation/results/molchanov2017/inference.json`. With 1.0 all layers are sparse, which
+        gives the smallest file if less than half of the weights are kept.
+        A layer is also dense if a trace finds that the forward reads its parameters itself, and all
+        layers are if it loops over ``parameters()``, ``state_dict()`` or ``modules()``. In a module
+        that cannot be traced, such a loop would miss sparse layers: use `to_compact`, or pass 0.0.
+
+    Returns
+    -------
+    torch.nn.Module
+        A copy in evaluation mode, whose sparse layers have no trainable parameters. Its
+        ``state_dict`` holds ``values``, ``columns``, ``row_starts`` and ``bias`` of each
+        sparse layer; `load_sparse` loads it. Layers keep their hooks. No exporter takes
+        CSR matrices: export the result of `to_compact`.
+
+    Raises
+    ------
+    TypeError
+        If `model` is not a module, an argument is of a wrong type, a weight is computed by a
+        parametrization, or a layer belongs to a user-defined subclass.
+    ValueError
+        If there is no layer with weights, `threshold` is NaN, `backend` is unknown, or
+        `max_density` is not from 0 to 1.
+
+    See Also
+    --------
+    to_compact : the same without dead units, in dense layers of torch.
+    prune : mask weights, for further training.
+    sparsity : count the kept weights.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> model = torch.nn.Sequential(
+    ...     nn.VariationalLinear(3, 4), torch.nn.ReLU(), nn.VariationalLinear(4, 1)
+    ... )
+    >>> for layer in model[0], model[2]:
+    ...     _ = torch.nn.init.constant_(layer.log_sigma2, 9.0)
+    >>> model[0].log_sigma2.data[0, 1] = model[2].log_sigma2.data[0, :2] = -30.0
+    >>> nn.to_sparse(model, max_density=0.5)  # of the hidden units, one is left
+    Sequential(
+      (0): SparseLinear(in_features=3, out_features=1, bias=True, kept=1, weights=3, backend='torch')
+      (1): ReLU()
+      (2): Linear(in_features=1, out_features=1, bias=True)
+    )
+    """  # noqa: E501
+    threshold = check_threshold(threshold)
+    one_of("backend", backend, BACKENDS)
+    check_flag("drop_units", drop_units)
+    share = real_number("max_density", max_density)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(
+            f"max_density must be from 0 to 1, but {share} was given: pass 1.0 to make every layer "
+            "sparse"
+        )
+    network, _ = _rebuilt(
+        model,
+        threshold,
+        drop_units,
+        lambda module, weight, bias: _made(module, weight, bias, backend, share),
+    )
+    return network
+
+
+@torch.no_grad()
+def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Module:
+    """Return a dense network for inference without the dead units, made of layers of torch.
+
+    The result computes the same outputs as ``to_deterministic(model, threshold)``, except for
+    rounding, with smaller matrices. It can be exported (`torch.export`, `torch.onnx.export`).
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        As for `to_sparse`. Its `drop_units` says between which layers units are removed, and for
+        which networks `to_deterministic` is the right choice.
+    threshold : float
+        As for `to_sparse`.
+
+    Returns
+    -------
+    torch.nn.Module
+        A copy in evaluation mode, whose weights do not require gradients. Layers keep their hooks.
+        `load_sparse` loads its ``state_dict``.
+
+    Warns
+    -----
+    UserWarning
+        If layers have constant units that cannot be removed. The warning names the layers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `to_sparse`.
+
+    See Also
+    --------
+    to_sparse : stores only the kept weights.
+    to_deterministic : keeps the sizes of the layers.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> model = torch.nn.Sequential(
+    ...     nn.VariationalLinear(3, 4), torch.nn.ReLU(), nn.VariationalLinear(4, 1)
+    ... )
+    >>> for layer in model[0], model[2]:
+    ...     _ = torch.nn.init.constant_(layer.log_sigma2, 9.0)
+    >>> model[0].log_sigma2.data[0, 1] = model[2].log_sigma2.data[0, :2] = -30.0
+    >>> nn.to_compact(model)  # of the hidden units, one is left
+    Sequential(
+      (0): Linear(in_features=3, out_features=1, bias=True)
+      (1): ReLU()
+      (2): Linear(in_features=1, out_features=1, bias=True)
+    )
+    """
+    threshold = check_threshold(threshold)
+    network, left = _rebuilt(
+        model,
+        threshold,
+        True,
+        _dense,
+    )
+    if left:
+        warnings.warn(
+            f"to_compact kept the dead units of {shown_few(left)}: it removes units only where "
+            "elementwise functions, pooling and flatten lead to one next layer, and units with a "
+            "constant output other than 0 only where no zeros are padded. Fuse batch normalisation "
+            "first (torch.nn.utils.fusion).",
+            stacklevel=3,
+        )
+    return network
+
+
+def _rebuilt(
+    model: torch.nn.Module, threshold: float, drop_units: bool, make: Make
+) -> tuple[torch.nn.Module, list[str]]:
+    """Copy a model, with the layers that `make` makes of each layer's kept weights and its bias.
+
+    Also return the names of layers whose dead units could not be removed.
+    """
+    model = without_samples(model, threshold)
+    weights: Weights = {}
+    for name, weight, _, kept in with_kept(weighted(model), threshold):
+        module = weight.module
+        if not weight.alone:
+            continue
+        if getattr(module, "max_norm", None) is not None:
+            continue  # With max_norm, each look-up changes rows of this table.
+        check_parameters(name, module)
+        check_known(name, module)
+        weights[module] = weight.means().masked_fill(~kept, 0.0), getattr(module, "bias", None)
+    small, left = dict(weights), []
+    traced = list(parts(model, weights))
+    read: set[int] = set().union(*(part.read() for part in traced))
+    if drop_units:
+        left = dropped(model, small, traced)
+
+    def built(weights: Weights, make: Make) -> tuple[torch.nn.Module, list[torch.nn.Module]]:
+        # Code that reads the parameters of a layer expects those of a dense layer.
+        made = {
+            id(module): (_dense if id(module) in read else make)(module, *weights[module])
+            for module in weights
+        }
+        # With `made` in its memo, deepcopy takes the new layers instead of copying the old ones.
+        memo: dict[int, Any] = {**copies(model), **made}
+        network = copy.deepcopy(model, memo).eval()
+        for module in weights:
+            copy_hooks(module, made[id(module)], memo)
+        return network, [*made.values()]
+
+    fewer = [each for each in weights if small[each][0].shape != weights[each][0].shape]
+    forms = [(small, make)]
+    if fewer:
+        forms.append((weights, make))
+    if make is not _dense:
+        forms.append((weights, _dense))
+    for form in forms:
+        network, layers = built(*form)
+        if form is forms[-1] or graphs(parts(network, layers)) == graphs(traced):
+            break
+    if form[0] is not small:
+        left += fewer
+    return network, [shown_name(name) for name, module in model.named_modules() if module in left]
+
+
+def _dense(module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
+    return dense_layer(plain_kind(module), module, weight, bias)
+
+
+def _made(
+    module: Any, weight: Tensor, bias: Tensor | None, backend: str, max_density: float
+) -> torch.nn.Module:
+    if max_density == 0.0 or int(weight.count_nonzero()) > max_density * weight.numel():
+        return _dense(module, weight, bias)
+    return sparse_layer(plain_kind(module), module, weight, bias, backend)
+
+
+def sparse_layer(
+    kind: Any, module: Any, weight: Tensor, bias: Tensor | None, backend: str
+) -> torch.nn.Module:
+    if kind is torch.nn.Linear:
+        return SparseLinear(weight, bias, backend)
+    if kind is torch.nn.Embedding:
+        return SparseEmbedding(weight, backend)
+    return SparseConv(weight, bias, backend, module)
+
+
+def dense_layer(kind: Any, module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
+    """Make a torch layer with the given weights, without drawing initial weights."""
+    options: dict[str, Any] = {"device": "meta", "dtype": weight.dtype}
+    made: Any
+    if kind is torch.nn.Embedding:
+        rows, columns = weight.shape
+        made = kind(rows, columns, module.padding_idx, **options)
+    elif kind is torch.nn.Linear:
+        made = kind(weight.shape[1], weight.shape[0], bias is not None, **options)
+    else:
+        made = kind(
+            *(weight.shape[1] * module.groups, weight.shape[0], module.kernel_size),
+            *(module.stride, module.padding, module.dilation, module.groups, bias is not None),
+            module.padding_mode,
+            **options,
+        )
+    made.weight = torch.nn.Parameter(weight.detach().clone(), requires_grad=False)
+    if bias is not None:
+        made.bias = torch.nn.Parameter(bias.detach().clone(), requires_grad=False)
+    return made

@@ -1,0 +1,236 @@
+"""Trace the modules of a network into graphs of `torch.fx`, without effects on other threads."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import copy
+import inspect
+import weakref
+from collections import Counter
+from collections.abc import Container, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx, nn
+
+from ..hooks import copies
+
+
+class Part(NamedTuple):
+    """A module that was traced. Its name is its path in the whole model."""
+
+    name: str
+    module: nn.Module
+    graphs: list[fx.Graph]
+    """A graph for each choice of the optional arguments of ``forward``."""
+
+    def called(self, node: fx.Node) -> Any:
+        """Return the module that a node calls, or None."""
+        is_call = node.op == "call_module"
+        return self.module.get_submodule(str(node.target)) if is_call else None
+
+    def calls(self) -> Counter[int]:
+        """Count the calls of each module, by its `id`, in the graph that has the most."""
+        found: Counter[int] = Counter()
+        for graph in self.graphs:
+            found |= Counter(id(self.called(node)) for node in graph.nodes)
+        return found
+
+    def read(self) -> set[int]:
+        """Return the `id` of all modules that hold a tensor which the code itself reads."""
+        nodes = (node for graph in self.graphs for node in graph.nodes if node.op == "get_attr")
+        targets = {str(node.target) for node in nodes}
+        found = {id(self.module.get_submodule(each.rpartition(".")[0])) for each in targets}
+        named = self.module.named_parameters(remove_duplicate=False)
+        tensors = {id(parameter) for name, parameter in named if name in targets}
+        for module in self.module.modules():
+            if any(id(each) in tensors for each in module._parameters.values()):
+                found.add(id(module))
+        return found
+
+
+class _Activation(fx.Proxy):
+    """A proxy that is an instance of a tensor, for code that asks for the type of an input."""
+
+    _is_param = False  # `isinstance` of a Parameter reads this attribute.
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return torch.Tensor
+
+
+class _Tracer(fx.Tracer):
+    """Record the calls of modules and functions in a graph.
+
+    `fx.Tracer.trace` would replace ``Module.__call__`` in all threads. Instead, the modules of a
+    copy record their calls, and `torch.fx.Proxy` objects take the place of its parameters.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.graph = fx.Graph(tracer_cls=_Tracer)
+        self.tensor_attrs = {}
+        self.made: list[weakref.ref[fx.Proxy]] = []
+        self.branched = False
+        """Whether the code asked for numbers, perhaps within a ``try`` that hides the error."""
+
+    def create_arg(self, a: Any) -> Any:
+        return a.node if issubclass(type(a), fx.Proxy) else super().create_arg(a)
+
+    def to_bool(self, obj: fx.Proxy) -> bool:
+        self.branched = True
+        return super().to_bool(obj)
+
+    def iter(self, obj: fx.Proxy) -> Iterator[Any]:
+        self.branched = True
+        return super().iter(obj)
+
+    def proxy(self, node: fx.Node) -> fx.Proxy:
+        found = _Activation(node, self)
+        self.made.append(weakref.ref(found))
+        return found
+
+    def attributes(self, model: nn.Module, layers: set[str]) -> dict[int, Any]:
+        """Return proxies of the tensors of a model, by their `id`.
+
+        These are parameters, buffers, and the weights of layers that hooks compute.
+        """
+        named = [*model.named_parameters(), *model.named_buffers()]
+        for path in sorted(layers):
+            given = model.get_submodule(path).__dict__.items()
+            named += [(f"{path}.{k}", v) for k, v in given if isinstance(v, torch.Tensor)]
+        found: dict[int, Any] = {
+            id(x): self.create_proxy("get_attr", name, (), {}) for name, x in named
+        }
+        for _, x in named:
+            found[id(x)]._is_param = isinstance(x, nn.Parameter)
+        return found
+
+    def watch(self, model: nn.Module, layers: set[str], deep: bool) -> None:
+        """Let the modules of a copied model record their calls.
+
+        Record what happens within `torch.nn.Sequential` and, if `deep`, within modules of other
+        packages.
+        """
+        for path, module in model.named_modules():
+            if path and (path in layers or observed(module) or self._is_whole(module, deep)):
+                call = partial(self._call, path)
+                module.__dict__["forward"] = call
+                for hooks in (module._forward_pre_hooks, module._forward_hooks):
+                    hooks.clear()
+
+    def _call(self, path: str, *args: Any, **kwargs: Any) -> fx.Proxy:
+        return self.create_proxy("call_module", path, args, kwargs)
+
+    def _is_whole(self, module: nn.Module, deep: bool) -> bool:
+        if type(module) is nn.Sequential:
+            return False
+        ours = type(module).__module__.startswith("logunif_kl.")
+        return not deep or ours or self.is_leaf_module(module, "")
+
+
+def parts(model: nn.Module, layers: Container[nn.Module], name: str = "") -> Iterator[Part]:
+    """Trace a model and, in what was traced, the modules that are called as a whole.
+
+    If the code of a module cannot be traced, it may do anything with the modules inside.
+    """
+    names = {path for path, module in model.named_modules() if module in layers}
+    if not names or names == {""}:
+        return
+    graphs = _traced(model, names)
+    if graphs is None:
+        return
+    yield Part(name, model, graphs)
+    nodes = (node for graph in graphs for node in graph.nodes)
+    targets = {str(node.target) for node in nodes if node.op == "call_module"}
+    for path in sorted(targets - names):
+        yield from parts(model.get_submodule(path), layers, f"{name}.{path}".lstrip("."))
+
+
+_CHOICES = 16
+"""The largest number of choices of optional arguments for which a module is traced."""
+
+
+def _traced(model: nn.Module, names: set[str]) -> list[fx.Graph] | None:
+    """Trace a model with each choice of its optional arguments, or return None."""
+    try:
+        choices = _choices(model)
+    except (TypeError, ValueError):
+        return None
+    for deep in (True, False):
+        graphs = []
+        for given in choices:
+            try:
+                graph = _graph(model, names, deep, given)
+            except Exception:  # the forward may raise anything when it is given proxies
+                break
+            if graph is None:
+                break
+            graphs.append(graph)
+        else:
+            return graphs or None
+    return None
+
+
+def _choices(model: nn.Module) -> list[dict[str, Any]]:
+    """Return the optional arguments with which to trace a model, or [] if there are too many.
+
+    An argument may be anything, which a proxy stands for. But a flag is True or False, and the code
+    may ask whether an argument is None.
+    """
+    found: list[dict[str, Any]] = [{}]
+    for name, parameter in inspect.signature(model.forward).parameters.items():
+        default = parameter.default
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            return []
+        if default is not parameter.empty:
+            values = (True, False) if isinstance(default, bool) else (_ANY, default)
+            found = [{**each, name: value} for each in found for value in values]
+            if len(found) > _CHOICES:
+                return []
+    return found
+
+
+_ANY = object()
+
+
+def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any]) -> fx.Graph | None:
+    """Trace a model, or return None if it branches on an activation, or something keeps one."""
+    tracer = _Tracer()
+    attributes = tracer.attributes(model, names)
+    # A copy of the structure, because the forward may keep what it computes.
+    same = copy.deepcopy(model, {**copies(model), **attributes}).eval()
+    tracer.root = same
+    tracer.watch(same, names, deep)
+    given = copy.deepcopy(given, {id(_ANY): _ANY})  # It may keep activations, too.
+    args: list[Any] = []
+    options: dict[str, Any] = {}
+    value: Any = None
+    kept = len(tracer.made)
+    for name, parameter in inspect.signature(same.forward).parameters.items():
+        value = given.get(name, _ANY)
+        if value is _ANY:
+            value = tracer.create_proxy("placeholder", name, (), {})
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            options[name] = value
+        else:
+            args.append(value)
+    cuda = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices=cuda):
+        output: Any = same.forward(*args, **options)
+    tracer.create_node("output", "output", (tracer.create_arg(output),), {})
+    del value, args, options, output
+    if tracer.branched or any(made() is not None for made in tracer.made[kept:]):
+        return None
+    for node in reversed(tracer.graph.nodes):
+        if node.op == "get_attr" and not node.users:
+            tracer.graph.erase_node(node)
+    return tracer.graph
+
+
+def observed(module: Any) -> bool:
+    """Whether a hook may read the inputs or outputs of a module. Pruning hooks do not."""
+    pruning = nn.utils.prune.BasePruningMethod
+    before = [h for h in module._forward_pre_hooks.values() if not isinstance(h, pruning)]
+    return bool(before or module._forward_hooks)

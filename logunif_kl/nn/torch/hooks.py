@@ -1,0 +1,113 @@
+"""Recompute, copy or make permanent the weights that hooks compute before each call."""
+
+# mypy: allow-untyped-calls
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.nn.utils import prune
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
+
+from .arguments import check_parameters
+
+_COMPUTE = (BasePruningMethod, WeightNorm)
+"""Hooks that are safe to call. `spectral_norm` is excluded: each call changes its state."""
+
+
+def refresh(module: Any) -> None:
+    """Recompute the weights that pruning or weight normalisation derives from the parameters.
+
+    After an optimizer step or `load_state_dict`, these weights are out of date until the next call.
+    """
+    for hook in module._forward_pre_hooks.values():
+        if isinstance(hook, _COMPUTE):
+            # Later calls need the autograd graph of the weights, even if this call is in `no_grad`.
+            with torch.enable_grad():
+                hook(module, None)
+
+
+@contextmanager
+def means_assigned(module: Any, names: Iterable[str]) -> Iterator[None]:
+    """Let the attributes of weights be the parameters of their means, to initialise them.
+
+    Otherwise an attribute may be a sample, or the product of the means and a mask.
+    """
+    given, before = module.__dict__, {}
+    check_parameters("", module, [each for each in names if not masked(module, each)])
+    for name in names:
+        before[name] = given.get(name)
+        given[name] = own_parameter(module, name)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            del given[name]
+            if value is not None:
+                given[name] = value
+        refresh(module)
+
+
+def computed_names(module: Any) -> list[str]:
+    """Name the weights that hooks compute from other parameters."""
+    found = []
+    for hook in module._forward_pre_hooks.values():
+        if isinstance(hook, BasePruningMethod):
+            found.append(hook._tensor_name)
+        elif isinstance(hook, (WeightNorm, SpectralNorm)):
+            found.append(hook.name)
+    return found
+
+
+def masked(module: Any, name: str) -> bool:
+    """Whether a parameter has a mask of `torch.nn.utils.prune`."""
+    return f"{name}_mask" in module._buffers and f"{name}_orig" in module._parameters
+
+
+def reset_method(kind: Any) -> Any:
+    """Return the method of a class that draws initial weights, or None."""
+    found = getattr(kind, "reset_parameters", None)
+    return getattr(kind, "_reset_parameters", None) if found is None else found  # of attention
+
+
+def own_parameter(module: Any, name: str) -> Any:
+    """Return a parameter of a module, which may have a mask, or None."""
+    found = module._parameters.get(name)
+    return module._parameters.get(f"{name}_orig") if found is None else found
+
+
+def copies(model: torch.nn.Module) -> dict[int, Any]:
+    """Return copies of tensors that autograd computed, as the memo that `copy.deepcopy` needs.
+
+    They are the weights that hooks compute, and other tensors that modules keep.
+    """
+    found: dict[int, Any] = {}
+    for module in model.modules():
+        for value in module.__dict__.values():
+            if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+                found[id(value)] = value.detach().clone()
+    return found
+
+
+def copy_hooks(module: Any, to: Any, memo: dict[int, Any]) -> None:
+    """Give a new layer copies of the hooks of a layer, except those that compute its weights."""
+    for name in ("_forward_pre_hooks", "_forward_hooks"):
+        for key, hook in getattr(module, name).items():
+            if not isinstance(hook, BasePruningMethod):
+                getattr(to, name)[key] = copy.deepcopy(hook, memo)
+                for kind in (f"{name}_with_kwargs", f"{name}_always_called"):
+                    if key in getattr(module, kind, ()):
+                        getattr(to, kind)[key] = True
+
+
+def remove_masks(module: Any) -> None:
+    """Make the masks of a module permanent, as `torch.nn.utils.prune.remove` does."""
+    hooks = [*module._forward_pre_hooks.values()]
+    for hook in hooks:
+        if isinstance(hook, BasePruningMethod):
+            prune.remove(module, hook._tensor_name)

@@ -1,0 +1,1 @@
+"""Moments of outputs, without samples."""

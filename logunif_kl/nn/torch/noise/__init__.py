@@ -1,0 +1,1 @@
+"""Normal noise, local reparameterisation, and where noise is drawn."""

@@ -1,0 +1,217 @@
+"""In what state a module ran in an activation checkpoint, for its second run in the backward pass.
+
+A context such as `sampled` may begin or end between the two runs. PyTorch restores its generators,
+but it does not know our contexts.
+"""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from operator import is_not
+from threading import get_ident
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import is_grad_enabled, is_inference_mode_enabled
+from torch._C import _current_graph_task_id, _is_fwd_grad_enabled
+from torch._C._autograd import _top_saved_tensors_default_hooks
+from torch.autograd.function import BackwardCFunction
+from torch.compiler import is_compiling
+
+from ....torch._internals import PLAIN_TYPES, called_by_compiler, transformed
+from ...sparsity import is_noisy
+
+Tensor = torch.Tensor
+
+# For each kind of a frame in torch.utils.checkpoint: its variable that lives as long as the graph,
+# and whether the frame computes the outputs again.
+_FRAMES = {
+    "forward": ("ctx", False),
+    "backward": ("ctx", True),
+    "checkpoint": ("gen", False),
+    "unpack_hook": ("frame", True),
+}
+
+
+OPENED: list[bool] = []
+"""Not empty once the process has opened a context. Until then, second runs need no check."""
+
+
+def versions_of(tensors: list[Any]) -> int | None:
+    """Count the changes of tensors in place, or return None if PyTorch does not count them."""
+    try:
+        return sum([each._version for each in tensors])
+    except RuntimeError:  # for tensors that were made within torch.inference_mode
+        return None
+
+
+class Mask:
+    """The means that one run of a model with `ELBO(mask_from=)` leaves out."""
+
+    def __init__(self, threshold: float) -> None:
+        self.threshold = threshold
+        self._noisy: dict[Any, tuple[Tensor, list[Tensor], int | None]] = {}
+        self.thread = 0 if is_compiling() else get_ident()
+
+    def applied(
+        self, key: Any, mean: Tensor, log_alpha: Callable[[], Tensor], parameters: list[Tensor]
+    ) -> Tensor:
+        """Return means without the noisy ones, found once for each key while nothing changes.
+
+        `parameters` are those of the posterior: in one run of a model, `functional_call` may
+        replace them, or the model may change them.
+        """
+        if is_compiling():
+            noisy = is_noisy(log_alpha().detach(), self.threshold)
+            return mean.masked_fill(noisy, 0.0)
+        given = [mean, *parameters]
+        versions = versions_of(given)
+        found = self._noisy.get(key)
+        if (
+            found is None
+            or versions is None
+            or versions != found[2]
+            or any(map(is_not, given, found[1]))
+        ):
+            with torch.no_grad():
+                found = is_noisy(log_alpha(), self.threshold), given, versions
+            self._noisy[key] = found
+        return mean.masked_fill(found[0], 0.0)
+
+
+class _FirstRun:
+    """What a module found when it ran in a checkpoint for the first time."""
+
+    def __init__(self) -> None:
+        self.noise: list[Any] = []
+        self.mask: Mask | None = None
+
+
+PLAIN_NOISE = (False, None)
+_OTHER_NOISE = (
+    "the backward pass runs a {} again, for torch.utils.checkpoint, but its noise is not that of "
+    "the first run, because a context of sampled or sampling began or ended meanwhile: call "
+    "backward() within the same context as the model"
+)
+
+
+def may_run_again() -> bool:
+    """Whether the caller may run again for a checkpoint: whether a backward pass runs it."""
+    return not is_compiling() and _current_graph_task_id() != -1
+
+
+def may_be_checkpointed() -> bool:
+    """Whether the caller may run in a checkpoint, or again for one."""
+    if is_compiling():
+        return False
+    if _current_graph_task_id() != -1:
+        return True
+    if is_grad_enabled():
+        return _top_saved_tensors_default_hooks(True) is not None
+    # Within the forward of an autograd Function, and so of a reentrant checkpoint, the forward mode
+    # is off. It is on within `no_grad`.
+    return not _is_fwd_grad_enabled() and not is_inference_mode_enabled()
+
+
+def in_checkpoint() -> bool:
+    """Whether the caller runs in a checkpoint, or again for one."""
+    return may_be_checkpointed() and any(True for _ in _regions())
+
+
+def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | None:
+    """Keep the state of a call for a second run, or compare it with that of the first run.
+
+    `noise` says which noise the call draws: `PLAIN_NOISE` if no context changes it. Return the mask
+    of the first run.
+    """
+    regions = [*_regions()]
+    again = next((region for repeated, region in regions if repeated), None)
+    if again is not None:
+        before = getattr(again, "_lk_first", {}).get(module) or _FirstRun()
+        if noise not in (before.noise or [PLAIN_NOISE]):
+            raise RuntimeError(_OTHER_NOISE.format(type(module).__name__))
+        mask = before.mask if mask is None else mask
+    if mask is not None or noise != PLAIN_NOISE:
+        for _, region in regions:
+            if not hasattr(region, "_lk_first"):
+                region._lk_first = {}
+            kept = region._lk_first.setdefault(module, _FirstRun())
+            kept.noise.append(noise)
+            kept.mask = mask
+    return mask
+
+
+def watch(noise: Tensor | None) -> None:
+    """Let a graph of the compiler check whenever it runs that a checkpoint runs it in one context.
+
+    `noise` is what `sampled` keeps, if the context is one of `sampled`.
+    """
+    if _is_first():
+        # PyTorch has no rule for an operator of a DTensor.
+        plain = noise is None or type(noise) in PLAIN_TYPES
+        torch.ops.logunif_kl_nn.watch(noise if plain else None)
+
+
+@called_by_compiler
+def _is_first() -> bool:
+    """Whether a graph has no such check yet. Register the operator.
+
+    False too if the program may run elsewhere, or in a transform.
+    """
+    from torch._guards import TracingContext
+
+    _operator()
+    graph: Any = TracingContext.try_get()
+    if torch.compiler.is_exporting() or transformed() or hasattr(graph, "_lk_watched"):
+        return False
+    graph._lk_watched = True
+    return True
+
+
+@cache
+def _operator() -> Any:
+    made = torch.library.Library("logunif_kl_nn", "FRAGMENT")
+    made.define("watch(Tensor? noise) -> ()", tags=(torch.Tag.pt2_compliant_tag,))
+    made.impl("watch", _watched, "CompositeExplicitAutograd")
+    made.impl("watch", lambda noise: None, "Meta")
+    torch.fx.node.has_side_effect(torch.ops.logunif_kl_nn.watch.default)
+    return made
+
+
+def _watched(noise: Tensor | None) -> None:
+    if _is_fwd_grad_enabled() and not is_grad_enabled():
+        return  # within `no_grad`, but not within the forward of an autograd Function
+    for repeated, region in _regions():
+        if isinstance(region, BackwardCFunction):
+            raise RuntimeError(
+                "a compiled part of the model was called in torch.utils.checkpoint with "
+                "use_reentrant=True, within sampled, sampling or ELBO(mask_from=), so its second "
+                "run might draw other noise: pass use_reentrant=False, or compile the whole model"
+            )
+        # The region keeps the noise, so that no other noise gets its address.
+        before = region.__dict__.setdefault("_lk_kept", {})
+        own = None if noise is None else noise.data_ptr()
+        if repeated and own not in before:
+            raise RuntimeError(_OTHER_NOISE.format("compiled part of the model"))
+        before[own] = noise
+
+
+def _regions() -> Iterator[tuple[bool, Any]]:
+    """Yield (whether it runs again, object) for the checkpoints of the caller, from inside out.
+
+    The object lives as long as the graph of the checkpoint.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "torch.utils.checkpoint":
+            name, repeated = _FRAMES.get(frame.f_code.co_name, ("", False))
+            found = frame.f_locals.get(name)
+            if name == "gen" and found is not None:
+                found = found.gi_frame.f_locals.get("new_frame")
+            if found is not None:
+                yield repeated, found
+        frame = frame.f_back

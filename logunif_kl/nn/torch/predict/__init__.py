@@ -1,0 +1,1 @@
+"""Predictions, likelihoods, and noise in evaluation mode."""

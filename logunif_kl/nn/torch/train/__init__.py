@@ -1,0 +1,1 @@
+"""The training objective, and what training needs."""

@@ -1,0 +1,344 @@
+"""Estimate the variational lower bound from the log-likelihood of a minibatch and the KL."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+from ...._display import in_short
+from ...._errors import real_number, type_name
+from ...sparsity import check_threshold
+from ..arguments import whole_number
+from ..moments.moments import Moments
+from ..noise.normal import StochasticModule
+from ..noise.recomputation import Mask
+from ..predict.inputs import call, logits_of
+from ..predict.sampling import changing
+from ..predict.vbp import VBP
+from ..variances import single
+from ..weights.models import gaussians, neg_kl
+from ..weights.weight import VariationalModule
+from .partial import registered
+
+Tensor = torch.Tensor
+LogLikelihood = Callable[[Any, Any], Tensor]
+
+
+class Bound(NamedTuple):
+    """The result of `ELBO`: a lower bound estimated from a minibatch, and its terms.
+
+    Attributes
+    ----------
+    value : Tensor
+        expected_log_likelihood + kl_weight * neg_kl, a 0-d tensor, to be *maximised*.
+    expected_log_likelihood : Tensor
+        N/M times the log-likelihood of the M examples (Kingma et al. 2015, Eq. 3).
+    neg_kl : Tensor
+        -KL(q || p) of the model, not yet multiplied by `kl_weight`.
+    kl_weight : float or Tensor
+        The factor of `neg_kl` in `value`.
+    dataset_size : int
+        N, the number of examples in the data set.
+    """
+
+    value: Tensor
+    expected_log_likelihood: Tensor
+    neg_kl: Tensor
+    kl_weight: float | Tensor
+    dataset_size: int
+
+    @property
+    def loss(self) -> Tensor:
+        """``-value/dataset_size``, to be minimised; on the scale of a mean loss per example."""
+        return -self.value / self.dataset_size
+
+    def __repr__(self) -> str:
+        return in_short(self)
+
+
+class ELBO(torch.nn.Module):
+    r"""A module that estimates the variational lower bound of a model from minibatches.
+
+    Kingma et al. (2015), Eqs. 1 and 3, with N examples in the data set and M in the minibatch:
+
+    .. math::
+
+        \text{bound} = \frac NM \sum_m \log p(y_m \mid x_m, w) - \mathrm{kl\_weight}\, \mathrm{KL}
+
+    The model draws noise, so the value is random. With ``kl_weight=1`` its expectation is the
+    bound. In evaluation mode layers draw no noise, so the value is not a bound and the ELBO raises
+    an error or, under `torch.no_grad`, only warns. For a bound on test data use
+    ``with nn.sampling(model):`` and pass the size of the test set as `dataset_size`.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A module with variational layers or a `SampledModule`. It is called as ``model(x)``, for a
+        tuple of inputs as ``model(*x)``, and for a mapping (Hugging Face) as ``model(**x)``.
+    log_likelihood : callable
+        ``log_likelihood(output, target)`` returns log p of each example, with the minibatch as the
+        first dimension. Further dimensions are summed. The output is that of the model, or the
+        logits of a ``ModelOutput`` of Hugging Face. To use a loss, return its negative. If you
+        pass a `functools.partial` that holds parameters or modules, such as a `log_sigma2`, or a
+        method of a module, then ``parameters()`` and ``state_dict`` of the ELBO include them.
+    dataset_size : int
+        N, the number of examples in the data set, such as ``len(train_set)``.
+    kl_weight : float
+        The factor of -KL, at least 0; 1 gives the bound of the paper. You may assign another value
+        later. A 0-d tensor is accepted too, but its value is not checked.
+    samples : int
+        The number of times that the model runs on each minibatch. The log-likelihoods are averaged,
+        so the bound has less noise, and takes so much more time and memory.
+        There is no importance-weighted bound: all examples share the weights, so its estimate from
+        a minibatch may exceed log p(data).
+    mask_from : float, optional
+        Leave out of the likelihood, but not of the KL, the means with a log alpha above this
+        number. The programs of Molchanov et al. (2017) do so, with 3, and networks become sparser.
+        In a checkpoint, the second run of the model has the same mask as the first.
+
+    Raises
+    ------
+    TypeError
+        If an argument has a wrong type, or `log_likelihood` is a loss of `torch.nn`.
+    ValueError
+        If the model holds no variational layer, `dataset_size` is not positive, or `kl_weight` is
+        negative or not finite, or if `samples` is not positive.
+
+    See Also
+    --------
+    categorical_log_likelihood, bernoulli_log_likelihood, normal_log_likelihood
+    VBP : a model without noise, for use with the expected log-likelihoods.
+    linear_warm_up, cosine_warm_up : values of `kl_weight` for the first steps.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from logunif_kl.torch import nn
+    >>> model = nn.VariationalLinear(4, 3, posterior=nn.Additive(initial=-2.0))
+    >>> elbo = nn.ELBO(model, nn.categorical_log_likelihood, dataset_size=1000)
+    >>> x, target = torch.randn(10, 4), torch.arange(10) % 3
+    >>> bound = elbo(x, target, kl_weight=nn.linear_warm_up(step=5, begin=0, end=10))
+    >>> bound.loss.backward()
+    >>> bool(bound.value == bound.expected_log_likelihood + 0.5 * bound.neg_kl)
+    True
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        log_likelihood: LogLikelihood,
+        dataset_size: int,
+        kl_weight: float = 1.0,
+        *,
+        samples: int = 1,
+        mask_from: float | None = None,
+    ) -> None:
+        super().__init__()
+        gaussians(model)
+        if not callable(log_likelihood):
+            raise TypeError(
+                f"log_likelihood must be a function of output and target, but a value of type "
+                f"{type_name(log_likelihood)} was given: pass categorical_log_likelihood"
+            )
+        _refuse_loss(log_likelihood)
+        self.model = model
+        self.log_likelihood: LogLikelihood = log_likelihood
+        self.dataset_size: int = _size(dataset_size)
+        self.kl_weight = kl_weight
+        self.samples: int = whole_number("samples", samples, "1")
+        if self.samples < 1:
+            raise ValueError(f"samples must be positive, but {samples} was given: pass 1")
+        self.mask_from: float | None = None if mask_from is None else check_threshold(mask_from)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute. Check a number that is assigned to `kl_weight`."""
+        if name == "kl_weight":
+            value = _weight(value)
+        if name == "log_likelihood":
+            self._modules.pop(name, None)
+            value = registered(value, self.model)
+        super().__setattr__(name, value)
+
+    def forward(self, x: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
+        """Run the model on a minibatch and estimate the bound.
+
+        Parameters
+        ----------
+        x : Any
+            The input of the model.
+        target : Any
+            What the log-likelihood compares the output with.
+        kl_weight : float or Tensor, optional
+            Replaces the `kl_weight` of the module in this call. The value of a 0-d tensor, or of a
+            float under `torch.compile`, is not checked.
+
+        Returns
+        -------
+        Bound
+            Call ``backward`` on its `loss`.
+
+        Raises
+        ------
+        TypeError, ValueError, RuntimeError
+            As for `bound`.
+        """
+        if self.mask_from is None:
+            outputs = [call(self.model, x) for _ in range(self.samples)]
+        else:
+            with masked_by(self.model, Mask(self.mask_from)):
+                outputs = [call(self.model, x) for _ in range(self.samples)]
+        return self._bound(outputs, target, kl_weight)
+
+    def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
+        """Estimate the bound from an output that the model has already returned.
+
+        Parameters
+        ----------
+        output : Any
+            What ``model`` returned for the minibatch.
+        target, kl_weight
+            As for `forward`.
+
+        Returns
+        -------
+        Bound
+
+        Raises
+        ------
+        TypeError
+            If the log-likelihood is not a tensor of floating type, or `kl_weight` is not a number.
+        ValueError
+            If the log-likelihood is a scalar, the minibatch is empty or larger than the data set,
+            or a float `kl_weight` is negative or not finite.
+        RuntimeError
+            If no variational layer drew noise, because none is in training mode or within
+            `sampling`. If the bound does not require a gradient, this is only a warning.
+        """
+        return self._bound([logits_of(output)], target, kl_weight)
+
+    def _bound(self, outputs: list[Any], target: Any, kl_weight: float | Tensor | None) -> Bound:
+        weight = self.kl_weight if kl_weight is None else _weight(kl_weight)
+        parts = []
+        for output in outputs:
+            each = _checked(self.log_likelihood(output, target), self.dataset_size)
+            # A sum over many examples may overflow float16.
+            share = self.dataset_size / (each.shape[0] * len(outputs))
+            parts.append(single(each).sum() * share)
+        likelihood = sum(parts[1:], parts[0])
+        penalty = neg_kl(self.model)
+        value = likelihood + weight * penalty
+        if not isinstance(outputs[0], Moments) and not _draws(self.model):
+            _refuse_means(value)
+        return Bound(value, likelihood, penalty, weight, self.dataset_size)
+
+    def extra_repr(self) -> str:
+        """Show the size of the data set, the `kl_weight`, and `samples` if it is not 1."""
+        more = f", samples={self.samples}" if self.samples > 1 else ""
+        more += "" if self.mask_from is None else f", mask_from={self.mask_from:g}"
+        return f"dataset_size={self.dataset_size}, kl_weight={self.kl_weight}{more}"
+
+
+@contextmanager
+def masked_by(model: torch.nn.Module, mask: Mask) -> Iterator[None]:
+    """Let the layers of a model compute without the means that a mask leaves out."""
+    found = [module for module in model.modules() if isinstance(module, StochasticModule)]
+    with changing():
+        for module in found:
+            module._lk_masks = (*module._lk_masks, mask)
+    try:
+        yield
+    finally:
+        with changing():
+            for module in found:
+                module._lk_masks = tuple([each for each in module._lk_masks if each is not mask])
+
+
+def _refuse_means(value: Tensor) -> None:
+    if value.requires_grad:
+        raise RuntimeError(
+            "The model is in evaluation mode, so no noise was drawn. Call model.train() before "
+            "training."
+        )
+    if not torch.compiler.is_compiling():
+        warnings.warn(
+            "The model is in evaluation mode, so no noise was drawn, and the value is not a bound. "
+            "Use logunif_kl.torch.nn.sampling(model).",
+            stacklevel=4,
+        )
+
+
+def _draws(model: torch.nn.Module) -> bool:
+    """Whether a variational layer draws noise, or a `VBP` computes moments instead."""
+    return any(
+        isinstance(module, VBP) or (isinstance(module, VariationalModule) and module._lk_draws)
+        for module in model.modules()
+    )
+
+
+def _refuse_loss(function: Any) -> None:
+    while isinstance(function, partial):
+        function = function.func
+    code = type(function).forward if isinstance(function, torch.nn.Module) else function
+    if getattr(code, "__module__", None) in ("torch.nn.modules.loss", "torch.nn.functional"):
+        name = getattr(function, "__name__", None) or type(function).__name__
+        raise TypeError(
+            f"log_likelihood is {name}, a loss, which has the opposite sign: pass "
+            "categorical_log_likelihood, or lambda output, target: -loss(output, target), where "
+            "loss has reduction='none'"
+        )
+
+
+def _size(value: Any) -> int:
+    size = whole_number("dataset_size", value, "len(dataset)")
+    if size < 1:
+        raise ValueError(f"dataset_size must be positive, but {size} was given: pass len(dataset)")
+    return size
+
+
+def _weight(value: Any) -> float | Tensor:
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise ValueError(
+                f"kl_weight must be one number, but a tensor of shape {tuple(value.shape)} was "
+                "given: pass a float"
+            )
+        return value
+    if torch.compiler.is_compiling() and isinstance(value, float):
+        # A comparison would make the compiler recompile for every new weight in a warm-up.
+        return value
+    weight = real_number("kl_weight", value)
+    if not 0.0 <= weight < math.inf:
+        raise ValueError(
+            f"kl_weight must be finite and not negative, but {weight} was given: pass 1.0 for the "
+            "bound"
+        )
+    return weight
+
+
+def _checked(each: Any, dataset_size: int) -> Tensor:
+    if not isinstance(each, Tensor) or not each.is_floating_point():
+        given = f"a tensor of {each.dtype}" if isinstance(each, Tensor) else type_name(each)
+        raise TypeError(
+            f"log_likelihood must return a tensor of floats, but returned {given}: return one "
+            "number for each example"
+        )
+    if not each.ndim:
+        raise ValueError(
+            "log_likelihood returned a scalar, which may be a sum or a mean: return one number for "
+            "each example"
+        )
+    if not each.shape[0]:
+        raise ValueError("the minibatch is empty: leave it out")
+    if each.shape[0] > dataset_size:
+        raise ValueError(
+            f"the minibatch has {each.shape[0]} examples, more than dataset_size={dataset_size}: "
+            "pass the size of the whole data set"
+        )
+    return each
