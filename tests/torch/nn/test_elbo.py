@@ -324,6 +324,41 @@ class TestInputs:
 
 
 class TestMasks:
+    @pytest.mark.parametrize("kind", ["layer", "sampled"])
+    def test_parameters_that_change_within_the_run(self, kind):
+        """Each call has the mask of its own parameters."""
+        options = {"modules": (), "parameters": ["weight"]} if kind == "sampled" else {}
+        layer = nn.to_variational(
+            torch.nn.Linear(3, 2), **options, posterior=nn.Additive(initial=-60.0)
+        )
+        noisy = {
+            name: torch.zeros_like(p) - 9.0 if "log_" in name else p.detach() + 9.0
+            for name, p in layer.named_parameters()
+        }
+
+        class Twice(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = layer
+
+            def forward(self, x):
+                first = self.layer(x)
+                return first, torch.func.functional_call(self.layer, noisy, (x,)), self.layer(x)
+
+        outputs = []
+
+        def likelihood(output, target):
+            outputs.extend(output)
+            return -output[1].square()
+
+        x = torch.full((1000, 3), 1e-2)
+        nn.ELBO(Twice(), likelihood, 1000, mask_from=-20.0)(x, x)
+        expected = x @ dict(layer.named_parameters())["weight"].T + layer.bias
+        torch.testing.assert_close(outputs[0], expected)
+        torch.testing.assert_close(outputs[2], expected)
+        # Without the masked means, only the noise of 3 weights is left.
+        assert (outputs[1] - noisy["bias"]).abs().max() < 0.05
+
     # Where the RNN breaks the graph, the compiler looks at tensors that are no leaves.
     @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
     @pytest.mark.parametrize("compiled", [False, True])

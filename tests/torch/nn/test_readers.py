@@ -5,6 +5,7 @@ What is drawn is compared with `to_sample`, which makes a plain network of an ex
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
+from types import MethodType
 
 import pytest
 
@@ -14,6 +15,7 @@ from torch.nn import functional as F  # noqa: E402
 from torch.nn.utils import parametrize  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
+from logunif_kl.nn.torch.noise.undrawn import UndrawnWeight  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 
 KINDS = {"additive": nn.Additive, "multiplicative": nn.Multiplicative, "scaled": nn.Scaled}
@@ -30,6 +32,14 @@ class Reads(torch.nn.Module):
 
     def encode(self, x):
         return F.linear(x, self.inner.weight, self.inner.bias)
+
+    def weight(self):
+        return self.inner.weight
+
+    @torch.no_grad()
+    def constrain(self):
+        self.inner.weight.clamp_(-1.0, 1.0)
+        self.inner.weight[1].fill_(0.5)
 
     def forward(self, x):
         return self.encode(x) if self.reader == "network" else self.inner(x)
@@ -152,6 +162,67 @@ class TestReaders:
         torch.testing.assert_close(compute(model, x), nn.to_deterministic(model)(x))
 
 
+def product(self, x):
+    return F.linear(x, self.inner.weight)
+
+
+class Methods(torch.nn.Module):
+    """A network that reads its weight in all forms of methods."""
+
+    x = torch.ones(2, 4)
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 3)
+
+    @torch.enable_grad()
+    def decorated(self, x):
+        return F.linear(x, self.inner.weight)
+
+    @property
+    def table(self):
+        return F.linear(self.x, self.inner.weight)
+
+    @staticmethod
+    def static(model, x):
+        return F.linear(x, model.inner.weight)
+
+    def encode_entities(self, x):
+        return F.linear(x, self.inner.weight)
+
+    def in_a_thread(self, x):
+        work = ThreadPoolExecutor(1).submit(lambda: F.linear(x, self.inner.weight))
+        return work.result()
+
+    def forward(self, x):
+        return self.in_a_thread(x)
+
+
+def of_the_instance(model, x):
+    model.own = MethodType(product, model)
+    return model.own(x)
+
+
+@pytest.mark.parametrize("kind", ["additive", "sampled"])
+@pytest.mark.parametrize(
+    "compute",
+    [
+        *(of_the_instance, lambda model, x: model.table, lambda model, x: model.static(model, x)),
+        *(lambda model, x: model.decorated(x), lambda model, x: model.encode_entities(x)),
+        *(lambda model, x: model.in_a_thread(x), called),
+    ],
+)
+def test_each_form_of_a_method(compute, kind):
+    options = {"modules": (), "parameters": ["inner.weight"]} if kind == "sampled" else {}
+    model = nn.to_variational(Methods(), **options, posterior=nn.Additive(initial=-1.0))
+    for mode in (torch.enable_grad(), torch.no_grad()):
+        with mode, pytest.raises(RuntimeError, match=REFUSED):
+            compute(model, model.x)
+    plain = nn.to_sample(model, torch.Generator().manual_seed(3))
+    with nn.sampled(model, torch.Generator().manual_seed(3)):
+        torch.testing.assert_close(compute(model, model.x), compute(plain, model.x))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 class TestAllowed:
     def test_what_needs_no_numbers(self, kind):
@@ -168,6 +239,31 @@ class TestAllowed:
         assert (dict(model.named_parameters())["inner.weight"] == 2.0).all()
         model.inner.weight.data.fill_(3.0)
         assert (dict(model.named_parameters())["inner.weight"] == 3.0).all()
+        model.constrain()
+        means = dict(model.named_parameters())["inner.weight"]
+        assert means[:, 0].tolist() == [1.0, 0.5, 1.0]
+
+    @pytest.mark.parametrize("within", [nn.sampled, lambda model: contextlib.nullcontext()])
+    @pytest.mark.parametrize("read", [lambda m: m.inner.weight, lambda m: m.weight()])
+    def test_changes_are_those_of_the_parameter(self, kind, within, read):
+        model = made(kind, "layer")
+        own = dict(model.named_parameters())["inner.weight"]
+        with within(model):
+            weight = read(model)
+            if isinstance(weight, (torch.nn.Parameter, UndrawnWeight)):  # or the sample itself
+                weight.data = torch.full((3, 4), 2.0)
+                assert (own == 2.0).all()
+                own.grad = torch.ones(3, 4)
+                read(model).grad = None
+                assert own.grad is None
+                read(model).requires_grad = False
+                assert not own.requires_grad
+
+    def test_code_outside_of_modules_within_sampled(self, kind):
+        model, x = made(kind, "layer"), torch.randn(5, 4)
+        with nn.sampled(model):
+            found = F.linear(x, model.inner.weight, model.inner.bias)
+            torch.testing.assert_close(found, model(x))
 
     def test_the_mean_itself(self, kind):
         """A penalty of the user's own, within the forward."""

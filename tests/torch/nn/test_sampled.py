@@ -661,6 +661,22 @@ class TestTransforms:
         model.eval()
         torch.testing.assert_close(torch.export.export(model, (x,)).module()(x), model(x))
 
+    @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.torch.jit.trace")
+    @pytest.mark.parametrize(
+        "program",
+        [
+            lambda model, x: torch.export.export(model, (x,)).module(),
+            lambda model, x: torch.jit.trace(model, (x,), check_trace=False),
+        ],
+        ids=["export", "trace"],
+    )
+    def test_programs_keep_the_sample(self, program):
+        plain = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.GRUCell(3, 2))
+        model, x = nn.to_variational(plain), torch.randn(5, 4)
+        with nn.sampled(model):
+            expected, found = model(x), program(model, x)
+        torch.testing.assert_close(found(x), expected)
+
     def test_a_bound(self):
         model, x = nn.to_variational(Twice()), torch.randn(8, 3)
         elbo = nn.ELBO(model, nn.normal_log_likelihood, 100)

@@ -111,8 +111,10 @@ def to_variational(
     parameter, as in ``model.encode(x)``, nothing is drawn. While noise is on, such a weight has a
     shape, a dtype and a device, but computing with it raises RuntimeError. Name the weight in
     `parameters` (and leave the layer out of `modules`) to draw it once in each call of the network,
-    or run the code within `sampled`, where every reader gets the same sample. The means themselves
-    are ``weight.detach()``.
+    or run the code within `sampled`, where every module gets the same sample. The means themselves
+    are ``weight.detach()``. Code outside of modules, and methods that prepare parameters (with
+    init, reset, tie, resize, load or configure as a word of their name), get the parameter of a
+    layer: the means.
 
     Examples
     --------

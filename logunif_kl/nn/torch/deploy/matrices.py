@@ -37,14 +37,6 @@ class Made(NamedTuple):
 KEPT = ("values", "columns", "row_starts")
 
 
-def versions_of(buffers: list[Any]) -> int | None:
-    """Count the changes of tensors in place, or return None if PyTorch does not count them."""
-    try:
-        return sum([each._version for each in buffers])
-    except RuntimeError:  # for tensors that were made within torch.inference_mode
-        return None
-
-
 def wide(dtype: torch.dtype) -> torch.dtype:
     """Return the dtype in which to multiply: float32 for half types, otherwise the given dtype."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype

@@ -160,7 +160,9 @@ class KeptNoise:
         self._found: dict[tuple[int, tuple[int, ...]], Tensor] = {}
 
     def of(self, module: StochasticModule, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
-        key = self._keys[module, name], tuple(shape)
+        # In a trace of torch.jit, the sizes are tensors, which are equal to no others.
+        sizes = map(int, shape) if torch.jit.is_tracing() else shape
+        key = self._keys[module, name], tuple(sizes)
         if key not in self._found:
             # A tensor that is made in inference mode cannot be used in training later.
             normal = nullcontext() if torch.compiler.is_compiling() else torch.inference_mode(False)

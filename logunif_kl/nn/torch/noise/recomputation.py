@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from operator import is_not
 from threading import get_ident
 from types import FrameType
 from typing import Any
@@ -40,23 +41,46 @@ OPENED: list[bool] = []
 """Not empty once the process has opened a context. Until then, second runs need no check."""
 
 
+def versions_of(tensors: list[Any]) -> int | None:
+    """Count the changes of tensors in place, or return None if PyTorch does not count them."""
+    try:
+        return sum([each._version for each in tensors])
+    except RuntimeError:  # for tensors that were made within torch.inference_mode
+        return None
+
+
 class Mask:
     """The means that one run of a model with `ELBO(mask_from=)` leaves out."""
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
-        self._noisy: dict[Any, Tensor] = {}
+        self._noisy: dict[Any, tuple[Tensor, list[Tensor], int | None]] = {}
         self.thread = 0 if is_compiling() else get_ident()
 
-    def applied(self, mean: Tensor, log_alpha: Callable[[], Tensor], key: Any) -> Tensor:
-        """Return means without the noisy ones, which are found once for each key."""
+    def applied(
+        self, key: Any, mean: Tensor, log_alpha: Callable[[], Tensor], parameters: list[Tensor]
+    ) -> Tensor:
+        """Return means without the noisy ones, found once for each key while nothing changes.
+
+        `parameters` are those of the posterior: in one run of a model, `functional_call` may
+        replace them, or the model may change them.
+        """
         if is_compiling():
             noisy = is_noisy(log_alpha().detach(), self.threshold)
             return mean.masked_fill(noisy, 0.0)
-        if key not in self._noisy:
+        given = [mean, *parameters]
+        versions = versions_of(given)
+        found = self._noisy.get(key)
+        if (
+            found is None
+            or versions is None
+            or versions != found[2]
+            or any(map(is_not, given, found[1]))
+        ):
             with torch.no_grad():
-                self._noisy[key] = is_noisy(log_alpha(), self.threshold)
-        return mean.masked_fill(self._noisy[key], 0.0)
+                found = is_noisy(log_alpha(), self.threshold), given, versions
+            self._noisy[key] = found
+        return mean.masked_fill(found[0], 0.0)
 
 
 class _FirstRun:

@@ -21,37 +21,77 @@ _TRUSTED = (
     *("logunif_kl.", "torch.nn.init", "torch.nn.modules.module", "torch.nn.utils.", "torch.optim."),
     *("torch.distributed.", "torch.func", "torch.fx.", "torch.export", "torch._", "copy"),
 )
-_PREPARES = re.compile("init|reset|tie|resize|load|configure")
-_KEPT = frozenset({"detach", "data", "requires_grad_", "as_subclass", "_base"})
+_PREPARES = re.compile("(?:^|_)(init|initiali[sz]e|reset|tie|resize|load|configure)(?:_|$)")
+_KEPT = frozenset({"detach", "data", "grad", "as_subclass", "_base"})
 """What gives a tensor without the weight's noise on purpose, or none of its numbers."""
 
 
 class UndrawnWeight(torch.Tensor):
     """The means of a weight that is read where no noise is drawn: nothing can be computed with it.
 
-    Its shape, dtype and device can be read. Unless noise was asked for, its numbers can be read and
-    changed under `torch.no_grad`, too.
+    Its shape, dtype and device can be read. What changes it, and its attributes, such as `grad` and
+    `data`, are those of the parameter. Outside of modules, its numbers can be read under
+    `torch.no_grad` unless noise was asked for, and within `sampled` the sample takes its place.
     """
 
     _lk_owner: str
     _lk_mean: Tensor
     _lk_strict: bool
+    _lk_sample: Tensor | None
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         if name == "__get__":
             name = getattr(getattr(func, "__self__", None), "__name__", "")
-        if name == "grad":
-            return args[0]._lk_mean.grad
+        given = args, kwargs or {}
+        own = _found((*args, *given[1].values()))
+        if own is None:
+            raise RuntimeError(_message("a weight"))
         with torch._C.DisableTorchFunctionSubclass():
-            found = func(*args, **(kwargs or {}))
-        own = _found((*args, *(kwargs or {}).values()))
-        kept = name in _KEPT or getattr(func, "__module__", "") == "torch.nn.init"
-        loose = own is not None and not own._lk_strict and not torch.is_grad_enabled()
-        if kept or loose or not _has_tensor(found):
+            # The compiler has no parameter for a view.
+            found = _called(func, given, "view" if torch.compiler.is_compiling() else "mean")
+            if name in _KEPT or getattr(func, "__module__", "") == "torch.nn.init":
+                return found
+            if not _has_tensor(found):
+                return found
+            if not torch.compiler.is_compiling():
+                mean, sample = own._lk_mean, own._lk_sample
+                if found is mean:
+                    return own
+                if sample is not None:
+                    sample = _called(func, given, "sample")
+                if _is_view(found, mean):
+                    return undrawn(own._lk_owner, found, own._lk_strict, sample)
+                if sample is not None:
+                    return sample
+        if not own._lk_strict and not torch.is_grad_enabled():
             return found
-        raise RuntimeError(_message("a weight" if own is None else own._lk_owner))
+        raise RuntimeError(_message(own._lk_owner))
+
+
+def _called(func: Any, given: tuple[Any, dict[str, Any]], takes: str) -> Any:
+    """Call a function with the means of weights, or their samples, in place of `UndrawnWeight`."""
+
+    def of(x: Any) -> Any:
+        if isinstance(x, UndrawnWeight):
+            found = x._lk_mean if takes == "mean" else x._lk_sample
+            if found is None:
+                raise RuntimeError(_message(x._lk_owner))
+            return found
+        return type(x)(map(of, x)) if type(x) in (tuple, list) else x
+
+    args, kwargs = given
+    if takes == "view":
+        return func(*args, **kwargs)
+    return func(*map(of, args), **{name: of(x) for name, x in kwargs.items()})
+
+
+def _is_view(found: Any, mean: Tensor) -> bool:
+    """Whether a tensor is a part of the means, which may be changed in place, too."""
+    if not isinstance(found, torch.Tensor) or not found._is_view():
+        return False
+    return found._base is (mean._base if mean._is_view() else mean)
 
 
 def _found(given: Any) -> UndrawnWeight | None:
@@ -78,12 +118,13 @@ def _message(owner: str) -> str:
     )
 
 
-def undrawn(owner: str, mean: Tensor, strict: bool) -> Tensor:
-    """Return a view of the means that refuses to be computed with."""
+def undrawn(owner: str, mean: Tensor, strict: bool, sample: Tensor | None = None) -> Tensor:
+    """Return a view of the means that refuses to be computed with, or computes with the sample."""
     if hasattr(mean, "placements"):
         raise RuntimeError(_message(owner))  # PyTorch has no subclass of a DTensor.
     found: Any = mean.as_subclass(UndrawnWeight)
     found._lk_owner, found._lk_mean, found._lk_strict = owner, mean, strict
+    found._lk_sample = sample
     return found
 
 
@@ -99,8 +140,9 @@ def reader(depth: int) -> Reader:
     """Say who reads an attribute: the code that is `depth` frames above this function.
 
     "trusted" is this package, or a part of torch that handles parameters; "call" is code that runs
-    while a module is called, and "method" a method of a module outside of calls. Code of a compiled
-    graph counts as a call, because this package reads parameters in another way there.
+    while a module is called, "method" code of a module outside of calls, and "script" other code.
+    Code of a compiled graph counts as a call, because this package reads parameters in another way
+    there.
     """
     if torch.compiler.is_compiling():
         return "call"
@@ -115,12 +157,19 @@ def reader(depth: int) -> Reader:
 
 
 def _is_method(frame: FrameType) -> bool:
-    """Whether a method of a module runs in a frame, unless it prepares the module's parameters."""
+    """Whether code of a module's class runs in a frame, unless it prepares the module's parameters.
+
+    The code may be a method, with any decorator, a property, or a function within one of these.
+    """
     code = frame.f_code
-    if not code.co_argcount or _PREPARES.search(code.co_name):
-        return False
-    owner = frame.f_locals.get(code.co_varnames[0])
-    if not isinstance(owner, torch.nn.Module):
-        return False
-    found = (vars(kind).get(code.co_name) for kind in type(owner).__mro__)
-    return any(getattr(each, "__code__", None) is code for each in found)
+    names = code.co_qualname.split(".")
+    for name in (*code.co_varnames[: code.co_argcount], *code.co_freevars):
+        owner = frame.f_locals.get(name)
+        if isinstance(owner, torch.nn.Module):
+            kinds = {kind.__name__ for kind in type(owner).__mro__}
+            at = next((i for i, each in enumerate(names[:-1]) if each in kinds), None)
+            if at is not None:
+                return not any(map(_PREPARES.search, names[at + 1 :]))
+            if any(getattr(each, "__code__", None) is code for each in vars(owner).values()):
+                return True  # a method of this instance alone
+    return False

@@ -45,14 +45,16 @@ class GaussianWeights(VariationalModule):
     def _weight_of(self, mean: Any) -> Any:
         """Return the means or, where noise is missed, the kept sample or an `UndrawnWeight`."""
         who = reader(3)
-        if who in ("trusted", "script") or is_lazy(mean):
+        if who == "trusted" or is_lazy(mean):
+            return mean
+        if who == "script" and (self._lk_kept is None or hasattr(mean, "placements")):
             return mean
         if not self._lk_draws:
             return self._masked()
-        if self._lk_kept is not None:
-            return self._lk_sampled()
-        owner = f"the weight of a {type(self).__name__}"
-        return undrawn(owner, mean, who == "call" or self._lk_sampling > 0)
+        sample = None if self._lk_kept is None else self._lk_sampled()
+        if sample is not None and who != "script":
+            return sample
+        return undrawn(f"the weight of a {type(self).__name__}", mean, True, sample)
 
     def _lk_weights(self) -> list[Weight]:
         return [Weight(self, "weight", self.posterior, self.penalty, True, self._lk_padding)]
@@ -110,12 +112,11 @@ class GaussianWeights(VariationalModule):
 
     def _masked(self) -> Tensor:
         """Return the means with which the layer computes: without those that an `ELBO` masks."""
-        mask = self._lk_mask()
-        return (
-            self._lk_stored
-            if mask is None
-            else mask.applied(self._lk_stored, self._lk_log_alpha, self)
-        )
+        mask, mean = self._lk_mask(), self._lk_stored
+        if mask is None:
+            return mean
+        parameters = [getattr(self, name) for name in self.posterior.parameters]
+        return mask.applied(self, mean, self._lk_log_alpha, parameters)
 
     def _means(self) -> Tensor:
         """Return the means of the weights: `weight`, times the means of the scales."""

@@ -128,10 +128,11 @@ class SampledModule(VariationalModule):
         who = reader(depth)
         if who == "trusted":
             return mean
-        if self._lk_kept is not None:
-            return self._lk_sampled(name)
+        sample = None if self._lk_kept is None else self._lk_sampled(name)
+        if sample is not None and (who != "script" or hasattr(sample, "placements")):
+            return sample
         owner = f"{name} of a {type(self).__name__}"
-        return undrawn(owner, mean, who == "call" or self._lk_sampling > 0)
+        return undrawn(owner, mean, who != "script" or self._lk_sampling > 0, sample)
 
     def _lk_is_trained(self, name: str) -> bool:
         return self._lk_mean(name).requires_grad or self._lk_log_variance(name).requires_grad
@@ -145,7 +146,8 @@ class SampledModule(VariationalModule):
         mask, mean = self._lk_mask(), self._lk_mean(name)
         if mask is None:
             return mean
-        return mask.applied(mean, partial(self._lk_log_alpha, name), (self, name))
+        log_alpha = partial(self._lk_log_alpha, name)
+        return mask.applied((self, name), mean, log_alpha, [self._lk_log_variance(name)])
 
     def _lk_parameter(self, name: str) -> Any:
         """Return the parameter of a weight's means. Raise if the weight has none any more."""
