@@ -28,11 +28,12 @@ from ._sigmoid_search import (
     minimise_by_slsqp,
     of_high_power,
     with_one_more,
+    with_rising_signs,
 )
 
 GRID, NODES = 2001, 161
 CANDIDATES, APART = 4, 1e-2
-STARTS = {1: 4, 2: 10, 3: 30, 4: 60, 5: 60}
+STARTS = {1: 4, 2: 30, 3: 50, 4: 80, 5: 80}
 
 
 def fit_sigmoid(
@@ -178,7 +179,7 @@ def _near(
 
 
 def _sharpened(problem: Problem, p: Array, grid: Array, to_beat: float) -> tuple[float, Array]:
-    p = minimise_by_slsqp(problem, p, grid, to_beat)
+    p = with_rising_signs(problem, minimise_by_slsqp(problem, p, grid, to_beat))
     level = problem.worst(p, grid)
     if len(problem.quantities) == 1 and level < 1.01 * to_beat:
         sharper = remez(problem, p, grid)

@@ -46,8 +46,8 @@ def amplitude(family: SigmoidFamily, p: Array) -> float:
 
 
 def starts(problem: Problem, nodes: Array, root: Array, count: int) -> Iterator[Array]:
-    """Yield `count` starting points, with centres in [-8, 2] and steepnesses in [0.6, 3.3]."""
-    n, (left, right) = _family(problem).terms, _within(problem, nodes)
+    """Yield `count` starting points, with steepnesses in [0.6, 3.3]."""
+    n, (left, right) = _family(problem).terms, _within(problem)
     for i in range(count):
         u = np.modf(0.5 + np.multiply.outer(np.arange(1 + i * n, 1 + (i + 1) * n), _STEPS))[0]
         centre, steep = left + (right - left) * u[:, 0], 0.6 * 5.5 ** u[:, 1]
@@ -57,15 +57,15 @@ def starts(problem: Problem, nodes: Array, root: Array, count: int) -> Iterator[
 
 def with_one_more(problem: Problem, nodes: Array, rows: Array) -> Iterator[Array]:
     """Yield starting points from a fit of one term less, with the new term in several places."""
-    for centre in np.linspace(*_within(problem, nodes), PLACES):
+    for centre in np.linspace(*_within(problem), PLACES):
         for steep in (1.3, 2.0):
             more = np.vstack([rows, [0.0, -centre * steep, steep]])
             yield _with_heights(problem, nodes, np.ones_like(nodes), more)
 
 
-def _within(problem: Problem, nodes: Array) -> tuple[float, float]:
-    left, right = max(-8.0, problem.low), min(2.0, problem.high)
-    return (left, right) if left < right else (float(nodes[0]), float(nodes[-1]))
+def _within(problem: Problem) -> tuple[float, float]:
+    """Return where centres may be: also somewhat outside the range, where only a tail is in it."""
+    return max(-8.0, problem.low - 4.0), min(max(2.0, problem.low + 4.0), problem.high + 1.0)
 
 
 def _with_heights(problem: Problem, nodes: Array, root: Array, rows: Array) -> Array:
@@ -138,6 +138,18 @@ def distinct(found: list[tuple[float, Array]], apart: float = 1e-3) -> list[tupl
     return kept
 
 
+def with_rising_signs(problem: Problem, p: Array) -> Array:
+    """Return parameters with the same slope whose k3 are positive, if only the slope is fitted.
+
+    The slope of k1 sigmoid(z) is that of -k1 sigmoid(-z).
+    """
+    family = _family(problem)
+    if family.fixed or [q.name for q in problem.quantities] != ["gradient"]:
+        return p
+    rows = family.constants(p)
+    return family.parameters(rows * np.where(rows[:, 2:] < 0.0, -1.0, 1.0))
+
+
 def of_high_power(problem: Problem, p: Array, nodes: Array, steps: int = STEPS) -> Array:
     """Return a local minimum of the sum of high powers of the errors, from one of their squares."""
     error, jacobian = _residuals(problem, nodes, np.ones_like(nodes))
@@ -153,7 +165,7 @@ def of_high_power(problem: Problem, p: Array, nodes: Array, steps: int = STEPS) 
             return np.asarray(factor[:, None] * jacobian(p))
 
         _, p = _descended(raised, slopes, p, steps)
-    return p
+    return with_rising_signs(problem, p)
 
 
 def minimise_by_slsqp(problem: Problem, p: Array, grid: Array, to_beat: float = math.inf) -> Array:
