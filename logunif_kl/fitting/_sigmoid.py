@@ -112,7 +112,8 @@ def fit_sigmoid(
             best = _minimax(problem, (target, weight), advance)
             found = None if best is None else best[1]
         else:
-            of_squares = least_squares_fits(problem, *quadrature(low, high, "log"), STARTS[terms])
+            nodes, weights = quadrature(low, high, "log")
+            of_squares = least_squares_fits(problem, nodes, weights, STARTS[terms], 1e-14)
             found = next((p for p in of_squares if _sound(problem, p)), None)
             advance(1.0)
     if found is None:

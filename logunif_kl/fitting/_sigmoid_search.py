@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy.optimize import least_squares, minimize
+from scipy.optimize import leastsq, minimize
 
 from .._convention import HALF_GAMMA_LOG_2
 from ._families import SigmoidFamily
@@ -34,7 +34,7 @@ FEW = 30
 #: The largest allowed sum of |k1|. Larger terms nearly cancel, which loses digits in float32.
 MAX_AMPLITUDE = 4.0
 STEPS = 60
-KEPT, PLACES = 12, 10
+KEPT, PLACES = 10, 8
 POWERS = (4, 8, 16, 32)
 # The steps of Roberts' additive recurrence are 1/t and 1/t^2, where t^3 = t + 1.
 _STEPS = np.array([0.7548776662466927, 0.5698402909980532])
@@ -100,25 +100,28 @@ def _residuals(
 
 
 def _descended(
-    error: Callable[[Array], Array], jacobian: Callable[[Array], Array], p: Array, steps: int
+    error: Callable[[Array], Array],
+    jacobian: Callable[[Array], Array],
+    p: Array,
+    steps: int,
+    close: float = 1e-6,
 ) -> tuple[float, Array]:
     """Return a smaller sum of squares and its parameters, by Levenberg and Marquardt's method."""
+    # `least_squares` calls the same code of MINPACK, and spends half of the time around it.
     with np.errstate(all="ignore"):
         try:
-            end = least_squares(
-                *(error, p, jacobian),
-                method="lm",
-                max_nfev=steps,
-                xtol=1e-14,
-                ftol=1e-14,
-                gtol=1e-14,
+            end, *_ = leastsq(
+                *(error, p, (), jacobian, True), ftol=close, xtol=close, gtol=0.0, maxfev=steps
             )
-        except (ValueError, np.linalg.LinAlgError):
+        except (ValueError, TypeError, np.linalg.LinAlgError):
             return math.inf, p  # the iteration overflowed
-    return (float(end.cost), end.x) if np.all(np.isfinite(end.x)) else (math.inf, p)
+        cost = float(np.sum(error(end) ** 2))
+    return (cost, end) if math.isfinite(cost) and np.all(np.isfinite(end)) else (math.inf, p)
 
 
-def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: int) -> list[Array]:
+def least_squares_fits(
+    problem: Problem, nodes: Array, weights: Array, count: int, close: float = 1e-6
+) -> list[Array]:
     """Return distinct local minima of the weighted sum of squares, the least sum first."""
     error, jacobian = _residuals(problem, nodes, np.sqrt(weights))
     found = [
@@ -126,7 +129,8 @@ def least_squares_fits(problem: Problem, nodes: Array, weights: Array, count: in
         for p in starts(problem, nodes, np.sqrt(weights), count)
     ]
     near = distinct([(cost, p) for cost, p in found if math.isfinite(cost)])[:KEPT]
-    return [p for _, p in distinct([_descended(error, jacobian, p, 20 * STEPS) for _, p in near])]
+    sharp = [_descended(error, jacobian, p, 20 * STEPS, close) for _, p in near]
+    return [p for _, p in distinct(sharp)]
 
 
 def distinct(found: list[tuple[float, Array]], apart: float = 1e-3) -> list[tuple[float, Array]]:
@@ -164,7 +168,7 @@ def of_high_power(problem: Problem, p: Array, nodes: Array, steps: int = STEPS) 
             factor = half * np.sign(scaled) * np.abs(scaled) ** (half - 1.0) / unit
             return np.asarray(factor[:, None] * jacobian(p))
 
-        _, p = _descended(raised, slopes, p, steps)
+        _, p = _descended(raised, slopes, p, steps if power == POWERS[-1] else steps // 3)
     return with_rising_signs(problem, p)
 
 
