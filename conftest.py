@@ -8,6 +8,7 @@ import pytest
 # The modules of a framework are looked through for doctests only where it is installed.
 _NEEDED = {
     "logunif_kl/_layers/*": "torch",
+    "logunif_kl/nn/*": "torch",
     "logunif_kl/torch/*": "torch",
     "logunif_kl/torch/_triton/[!l]*": "triton",
     "logunif_kl/torch/pyro.py": "pyro",
@@ -15,7 +16,11 @@ _NEEDED = {
     "logunif_kl/jax/numpyro.py": "numpyro",
     "logunif_kl/jax/tfp.py": "tensorflow_probability",
     "logunif_kl/tensorflow/*": "tensorflow",
-    **{f"logunif_kl/_adapters/{n}.py": n for n in ("autograd", "mlx", "paddle", "pytensor")},
+    **{
+        f"logunif_kl/_adapters/{name}.py": name
+        for name in ("autograd", "keras", "mlx", "paddle", "pytensor", "tinygrad")
+    },
+    "logunif_kl/_numba/*": "numba",
     "logunif_kl/cli/bench/_torch.py": "torch",
     "logunif_kl/cli/bench/_jax.py": "jax",
 }

@@ -32,11 +32,11 @@ def neg_kl(
     log_alpha : array_like or array
         The logarithm of alpha, a ratio of *variances*, of any shape. It may be a Python number, an
         array of NumPy, dask, xarray, pandas, polars or an array-API namespace, or a tensor of
-        PyTorch, JAX, TensorFlow, MLX, autograd, PaddlePaddle or PyTensor. The types are float16,
-        float32, float64 and, for tensors, bfloat16. The result for a tensor can be differentiated
-        any number of times. NumPy, PyTorch and JAX convert integers to the type that their own
-        `exp` returns. An array-API namespace converts integers to its default real type. The other
-        frameworks refuse integers.
+        PyTorch, JAX, TensorFlow, Keras, MLX, autograd, PaddlePaddle, PyTensor or tinygrad. The
+        types are float16, float32, float64 and, for tensors, bfloat16. The result for a tensor can
+        be differentiated any number of times. NumPy, PyTorch and JAX convert integers to the type
+        that their own `exp` returns. An array-API namespace converts integers to its default real
+        type. The other frameworks refuse integers.
     zero_at : float, optional
         The alpha at which -KL is zero: ``inf`` by default; ``1.0`` for [3]_, Figure 2. It must be a
         Python number, not a value that a framework traces.

@@ -15,6 +15,7 @@ TypeError. This module imports no library that the caller has not imported.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -81,9 +82,7 @@ def _find_kind(type_: Any) -> str:
         return SCALAR
     if issubclass(type_, (float, int)) and type_ is not bool:
         return NUMBER
-    if _errors.derives(type_, "keras", "Variable") or _errors.derives(
-        type_, "keras", "KerasTensor"
-    ):
+    if _errors.derives(type_, "keras", "Variable"):
         return WRAPPER
     if _errors.framework(type_) is not None:
         return TENSOR
@@ -93,7 +92,7 @@ def _find_kind(type_: Any) -> str:
         return NUMPY
     if _errors.derives(type_, "flax", "AxisMetadata") or hasattr(type_, "__jax_array__"):
         return WRAPPER
-    if hasattr(type_, "__array_namespace__"):
+    if hasattr(type_, "__array_namespace__") or _errors.derives(type_, "cupy", "ndarray"):
         return NAMESPACE
     return PROTOCOL if getattr(type_, "__array_ufunc__", None) is not None else NUMPY
 
@@ -102,8 +101,7 @@ def unwrapped(name: str, value: Any) -> Any:
     """Return the array in a wrapper, such as a Keras variable. Return other values unchanged.
 
     NumPy could read most wrappers through ``__array__``, but their derivative would be lost.
-    Raise TypeError for a symbolic tensor of Keras, which holds no numbers, and for a quantity with
-    a unit.
+    Raise TypeError for a quantity with a unit.
     """
     type_ = type(value)
     kind = kind_of(type_)
@@ -111,11 +109,6 @@ def unwrapped(name: str, value: Any) -> Any:
         raise _errors.has_unit(name, value)
     if kind != WRAPPER:
         return value
-    if _errors.derives(type_, "keras", "KerasTensor"):
-        raise TypeError(
-            f"{name} is a KerasTensor, which is symbolic and holds no numbers: call the function "
-            "in the call() of a keras.layers.Layer, or in a keras.layers.Lambda"
-        )
     if _errors.derives(type_, "keras", "Variable"):
         return unwrapped(name, value.value)
     if _errors.derives(type_, "flax", "AxisMetadata"):
@@ -169,7 +162,7 @@ def without_loss(name: str, value: Any) -> Any:
 
     Raise TypeError for a tensor of a framework, or for an object that holds one: NumPy would read
     its numbers, and lose its derivative without a warning. Raise TypeError also for a quantity with
-    a unit, and for a symbolic tensor.
+    a unit.
     """
     value = unwrapped(name, value)
     kind = kind_of(type(value))
@@ -285,7 +278,13 @@ def _arrays(given: dict[str, Any], kinds: list[str]) -> Arrays:
     for name, value in given.items():
         if isinstance(value, _errors.NO_ARRAY):
             raise _errors.not_real(name, value, type(value).__name__)
-    namespaces = {array.__array_namespace__() for array in named.values()}
+    # An array of CuPy does not tell its namespace, which is the module itself.
+    namespaces = {
+        array.__array_namespace__()
+        if hasattr(array, "__array_namespace__")
+        else sys.modules["cupy"]
+        for array in named.values()
+    }
     if len(namespaces) > 1 or not {*_NUMBERS, NAMESPACE} >= set(kinds):
         raise _errors.mixture(given)
     xp = namespaces.pop()

@@ -109,7 +109,7 @@ _COMPUTES = {
     "jax": ("jax._custom_call", "calls of C from XLA", "plain operations of XLA"),
 }
 _FRAMEWORKS = ("torch", "triton", "jax", "tensorflow")
-_OTHERS = ("mlx", "autograd", "paddlepaddle", "pytensor")
+_OTHERS = ("mlx", "autograd", "paddlepaddle", "pytensor", "tinygrad", "numba")
 _OPTIONAL = ("scipy", "mpmath", "python-flint", *_FRAMEWORKS, *_OTHERS, "rich", "matplotlib")
 # Library -> another distribution that provides it.
 _ALSO = {"tensorflow": "tensorflow-cpu"}

@@ -100,7 +100,7 @@ def in_short(result: Any) -> str:
 
 def _is_same(value: Any, default: Any) -> bool:
     # An array that is compared with a number gives an array.
-    return value is default or (isinstance(value, (str, int, float)) and value == default)
+    return value is default or (not hasattr(value, "shape") and value == default)
 
 
 def described_briefly(value: Any) -> str:

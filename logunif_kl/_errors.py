@@ -44,8 +44,9 @@ FRAMEWORKS = {
     "mlx": Framework("_adapters.mlx", "numpy.array({}.astype(mlx.core.float32))"),
     "autograd": Framework("_adapters.autograd", "autograd.tracer.getval({})", beside_numpy=True),
     "paddle": Framework("_adapters.paddle", '{}.astype("float32").numpy()'),
-    "tinygrad": Framework(None, "{}.float().numpy()"),
+    "tinygrad": Framework("_adapters.tinygrad", "{}.float().numpy()"),
     "pytensor": Framework("_adapters.pytensor", "{}.eval()", beside_numpy=True),
+    "keras": Framework("_adapters.keras", "numbers instead of a symbol"),
     "casadi": Framework(None, "numpy.array(casadi.evalf({}))"),
 }
 FRAMEWORKS["jaxlib"] = FRAMEWORKS["jax"]

@@ -14,11 +14,11 @@ PACKAGE = Path(lk.__file__).parent
 FOREIGN = (
     *("scipy", "mpmath", "flint", "torch", "jax", "numpyro", "tensorflow", "dask", "xarray"),
     *("pandas", "polars", "array_api_strict", "matplotlib", "rich"),
-    *("mlx", "autograd", "paddle", "pytensor"),
+    *("mlx", "autograd", "paddle", "pytensor", "numba", "keras", "tinygrad"),
 )
 LAZY = (
     *("accuracy", "reference", "methods", "cli", "posteriors", "isotropic", "_isotropic"),
-    *("fitting", "_arithmetic.derivatives", "_adapters"),
+    *("fitting", "_arithmetic.derivatives", "_adapters", "_numba"),
 )
 OWN_BUT_LAZY = [f"logunif_kl.{name}" for name in LAZY]
 
@@ -119,6 +119,7 @@ LEVELS = (
     ("_dispatch",),
     ("_conversions",),
     ("_api", "special", "log_alpha"),
+    ("_numba",),
     ("accuracy", "reference"),
     ("methods", "posteriors", "isotropic"),
     ("fitting",),
@@ -143,7 +144,11 @@ LIBRARIES = {
     "triton": {"torch"},
     "jax": {"jax", "jax.nn", "cli"},
     "tensorflow": {"tensorflow"},
-    **{name: {"_adapters"} for name in ("mlx", "autograd", "paddle", "pytensor")},
+    **{
+        name: {"_adapters"}
+        for name in ("mlx", "autograd", "paddle", "pytensor", "keras", "tinygrad")
+    },
+    **{name: {"_numba"} for name in ("numba", "llvmlite")},
     "matplotlib": {"cli", "_atomic_io"},
     "rich": {"cli", "methods"},
     "numpy": {part for part in LEVEL if part != "_arithmetic"},

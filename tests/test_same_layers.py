@@ -1,6 +1,7 @@
 """Layers of JAX and of PyTorch with the same parameters have the same KL."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -18,13 +19,7 @@ from tests.jax.nn.layers import POSTERIORS
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_kl(name):
     """JAX stores the transposed matrix."""
-    sharing, noise = POSTERIORS[name] or ("weight", "independent")
-    posterior = "additive" if POSTERIORS[name] is None else "multiplicative"
-    options = {"posterior": posterior, "sharing": sharing, "noise": noise, "initial": -1.5}
-    layer = torch_nn.VariationalLinear(5, 3, **options)
-    kernel = jnp.asarray(layer.weight.detach().numpy().T)
-    if posterior == "additive":
-        weight = nn.Normal.from_mean(kernel, -1.5)
-    else:
-        weight = nn.Dropout.from_mean(kernel, -1.5, sharing=sharing, noise=noise)
+    posterior = replace(POSTERIORS[name], initial=-1.5)
+    layer = torch_nn.VariationalLinear(5, 3, posterior=posterior)
+    weight = nn.Weight.from_mean(jnp.asarray(layer.weight.detach().numpy().T), posterior)
     assert math.isclose(nn.neg_kl(weight), layer.neg_kl().item(), rel_tol=1e-6)

@@ -6,6 +6,7 @@ Each buffer ends at the last element of its array, so a sanitizer finds an acces
 """
 
 import re
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -344,9 +345,10 @@ class Layer:
         from tests.torch.nn.cases import POSTERIORS as OPTIONS
 
         seed, self.kind, self.posterior, shape, self.given, *types = drawn
-        options = dict(OPTIONS[self.posterior], estimator=estimator)
-        if sharing is not None:
-            options["sharing"] = sharing
+        posterior = OPTIONS[self.posterior]
+        if sharing is not None and posterior.relative:
+            posterior = replace(posterior, sharing=sharing)
+        options = {"posterior": posterior, "estimator": estimator}
         case = CASES[self.kind]
         options |= case.options | ({} if self.kind == "embedding" else {"bias": False})
         self.layer = layer = case.layer(*case.arguments, **options)

@@ -140,7 +140,6 @@ def of(library, **attributes):
 @pytest.mark.parametrize(
     ("library", "remedy"),
     [
-        ("tinygrad.tensor", "{}.float().numpy(), for the value without its derivative"),
         ("casadi.casadi", "numpy.array(casadi.evalf({})), for the value without its derivative"),
         ("uncertainties.core", "{}.nominal_value"),
     ],

@@ -29,7 +29,7 @@ def agreement(
     width of NaN decides nothing.
     """
     found = list(intervals)
-    if any(middle - half >= high or middle + half <= low for middle, half in found):
+    if any(middle - half > high or middle + half < low for middle, half in found):
         return False
     inside = [low < middle - half and middle + half < high for middle, half in found]
     return True if inside and all(inside) else None

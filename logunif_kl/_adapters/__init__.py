@@ -105,7 +105,13 @@ class Adapter:
         """Compute an operation without its derivatives."""
         if not operation.host:
             return operation.arithmetic(self.xp, *arrays)
-        result = operation.ufunc(*map(np.asarray, arrays))
+        values = [np.asarray(x) for x in arrays]
+        if any(value.dtype.kind == "O" for value in values):
+            raise TypeError(
+                f"NumPy computes this function, but cannot read the numbers of this array of "
+                f"{self.name} here: pass an array of NumPy"
+            )
+        result = operation.ufunc(*values)
         return self.cast(self.xp.array(np.asarray(result)), self.dtype(arrays[0]))
 
     def _converted(self, arithmetic: Callable[..., Any], **given: Any) -> Array:
@@ -137,7 +143,7 @@ class Adapter:
             values = self.broadcast(*values)
         result = self._rule(operation)(*values)
         if constant != 0.0:
-            result = result + constant
+            result = result + self.number(constant, working)
         if reduction != "none":
             total = self.total(result)
             result = total if reduction == "sum" else total / self.size(result)

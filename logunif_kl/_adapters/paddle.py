@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numpy as np
 import paddle
 from paddle.autograd import PyLayer
+
+import logunif_kl
 
 from .._numpy.operations import Operation
 from . import Adapter
 
 Array = Any
+_OPERATORS = "add radd sub rsub mul rmul truediv rtruediv neg lt le gt ge eq ne and or invert"
 
 
 class _Namespace:
@@ -26,6 +29,34 @@ class _Namespace:
         return paddle.where(x < -746.0, paddle.zeros_like(x), paddle.exp(x))
 
 
+class _Graph:
+    """A value of a static graph, or a namespace, whose operations keep the digits of numbers.
+
+    In a static graph, Paddle rounds the numbers that its operators take to float32.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.value, name)
+        if not callable(found):
+            return found
+        return lambda *given: _Graph(found(*map(_lowered, given)))
+
+
+def _lowered(x: Any) -> Any:
+    return paddle.full([], x, "float64") if type(x) is float else getattr(x, "value", x)
+
+
+def _operation(name: str) -> Any:
+    return lambda self, *given: self.__getattr__(name)(*given)
+
+
+for _operator in _OPERATORS.split():
+    setattr(_Graph, f"__{_operator}__", _operation(f"__{_operator}__"))
+
+
 class _Paddle(Adapter):
     name = "paddle"
     xp = _Namespace()
@@ -35,35 +66,56 @@ class _Paddle(Adapter):
     cast_by = '{}.astype("float32")'
 
     def rule(self, operation: Operation) -> Callable[..., Array]:
+        def pullback(at: Any, upstream: Array) -> Array:
+            return paddle.stack([upstream * self.slope(operation, i)(*at) for i in range(len(at))])
+
         # The arguments form one tensor, because `paddle.grad` demands a backward that returns None
         # for tensors whose derivative is not asked for, but does not say which these are.
         class Layer(PyLayer):
             @staticmethod
             def forward(context: Any, arrays: Array) -> Array:
                 context.save_for_backward(arrays)
-                if paddle.in_dynamic_mode() and arrays.place.is_cpu_place():
+                if arrays.place.is_cpu_place():
                     return paddle.to_tensor(operation.ufunc(*arrays.numpy()))
                 return self.call(operation, *_each(arrays))
 
             @staticmethod
             def backward(context: Any, upstream: Array) -> Array:
-                at = _each(*context.saved_tensor())
-                slopes = [self.slope(operation, i)(*at) for i in range(len(at))]
-                return paddle.stack([upstream * slope for slope in slopes])
+                return pullback(_each(*context.saved_tensor()), upstream)
 
-        return lambda *arrays: Layer.apply(paddle.stack(arrays))
+        def function(*arrays: Array) -> Array:
+            stacked = paddle.stack(arrays)
+            if paddle.in_dynamic_mode():
+                return Layer.apply(stacked)
+            if stacked.stop_gradient:  # Paddle cannot load a graph that has a rule.
+                return self.call(operation, *arrays)
+            forward = lambda stacked: self.call(operation, *_each(stacked))  # noqa: E731
+            return paddle.static.nn.static_pylayer(forward, [stacked], partial(pullback, arrays))
+
+        return function
+
+    def call(self, operation: Operation, *arrays: Array) -> Array:
+        if paddle.in_dynamic_mode() or operation.host:
+            return super().call(operation, *arrays)
+        return operation.arithmetic(_Graph(self.xp), *map(_Graph, arrays)).value
 
     def number(self, value: float, dtype: Any) -> Array:
         return paddle.full([], value, dtype)
 
+    def shape(self, x: Array) -> Any:
+        return [None if length < 0 else length for length in x.shape]  # -1: not known yet
+
     def broadcast(self, *arrays: Array) -> Any:
-        shape = np.broadcast_shapes(*map(self.shape, arrays))
-        # `expand` can be differentiated twice, and `broadcast_tensors` cannot.
-        return [x if tuple(x.shape) == shape else x.expand(shape) for x in arrays]
+        x, y = arrays
+        if x.shape == y.shape and -1 not in x.shape:
+            return arrays
+        # A difference can be differentiated twice, which `broadcast_tensors` cannot.
+        return [x - paddle.zeros_like(y), y - paddle.zeros_like(x)]
 
 
 def _each(arrays: Array) -> list[Array]:
     return [arrays[i] for i in range(arrays.shape[0])]
 
 
+paddle.jit.ignore_module([logunif_kl])  # `to_static` would rewrite the code of the package
 adapter = _Paddle()

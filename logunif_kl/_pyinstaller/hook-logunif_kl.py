@@ -18,8 +18,8 @@ def _modules() -> set[str]:
 
 hiddenimports = sorted(_modules())
 excludedimports = [
-    *("autograd", "jax", "jaxlib", "mlx", "numpyro", "paddle", "pyro", "pytensor", "tensorflow"),
-    *("torch", "triton"),
+    *("autograd", "jax", "jaxlib", "llvmlite", "mlx", "numba", "numpyro", "paddle", "pyro"),
+    *("keras", "pytensor", "tensorflow", "tinygrad", "torch", "triton"),
 ]
 # Triton compiles kernels from their source.
 module_collection_mode = {"logunif_kl.torch._triton": "pyz+py"}

@@ -9,60 +9,69 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
 from .._layers import finite, one_of
-
-Array = Any
-Shape = tuple[int, ...]
-
-UNITS = ("output", "input")
-
-
-class Units(NamedTuple):
-    """The axes of a weight that belong to its input units and to its output units."""
-
-    input: int
-    output: int
-
-
-class Given(NamedTuple):
-    """What a module gives of a weight: the parameters of its posterior, and their meaning."""
-
-    mean: Array
-    log_variance: Array
-    """log sigma^2 or, with its bound, log alpha."""
-    scale: Array = None
-    scale_log_sigma2: Array = None
-    mask: Array = None
-    """1 for a kept weight, 0 for a pruned one."""
-    units: Units = Units(input=1, output=0)
-    groups: int = 1
-    """The groups of a convolution."""
+from .terms import (
+    UNITS,
+    Array,
+    Given,
+    Shape,
+    Term,
+    Units,
+    of_groups,
+    scales_of,
+    shared_shape,
+    summed,
+)
 
 
-class Term(NamedTuple):
-    """-KL of weights or scales, each of which counts `count` times.
-
-    The arrays are log alpha, or the means and log sigma^2. With `standard`, the prior is N(0, 1).
-    With `grouped`, weights are in groups, and log sigma^2 has length 1 in the axes of a group.
-    """
-
-    arrays: tuple[Array, ...]
-    count: Any = 1
-    standard: bool = False
-    grouped: bool = False
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Additive:
-    """w ~ N(mu, sigma^2), each weight with a variance of its own (Molchanov et al. 2017).
+    r"""Gaussian weights, each with a variance of its own: the default of all layers.
 
-    The base of all posteriors. `initial` is the initial log sigma^2 or log alpha.
+    .. math::
+
+        q(w) = \mathcal N(\mu, \sigma^2)
+
+    This is the posterior of Molchanov et al. (2017), section 4. The KL of each weight is that of
+    `logunif_kl.neg_kl_normal`, with alpha = sigma^2/mu^2. Other priors than the log-uniform one may
+    replace it. `Additive` is also the base class of all posteriors, for `isinstance` checks.
+
+    Parameters
+    ----------
+    initial : float, optional
+        The initial value of the parameter `log_sigma2`, by default -10 (their section 5).
+
+    Raises
+    ------
+    TypeError, ValueError
+        For every posterior: if an option is not one of its choices, or a number is not finite.
+
+    See Also
+    --------
+    Grouped : variances that the weights of a unit share.
+    Multiplicative : the parameter is alpha.
+    Correlated : random scales of the input units, with alpha as the parameter.
+    Scaled : random scales of the input units, and weights with noise of their own.
+
+    Notes
+    -----
+    A posterior is immutable, and compares by its class and its options. To change an option of a
+    layer, assign a changed copy: see `logunif_kl.torch.nn.VariationalLayer`. The methods and the
+    class attributes serve the layers, and may change.
+
+    Examples
+    --------
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 2, posterior=nn.Additive(initial=-4.0))
+    >>> layer.posterior
+    Additive(initial=-4.0)
+    >>> layer.log_sigma2.shape
+    torch.Size([2, 3])
     """
 
-    # By default as in Molchanov et al. (2017), section 5.
     initial: float = field(default=-10.0, kw_only=True)
 
     parameters: ClassVar[tuple[str, ...]] = ("log_sigma2",)
@@ -70,6 +79,7 @@ class Additive:
     sharing: ClassVar[str] = "weight"
     """Which weights share an element of the first parameter."""
     max_log_alpha: ClassVar[float | None] = None
+    """The upper bound of log alpha, or None."""
     relative: ClassVar[bool] = False
     """Whether the first parameter is log alpha: the variances are relative to squared means."""
     grouped: ClassVar[bool] = False
@@ -78,11 +88,20 @@ class Additive:
     """Whether random scales multiply the input units."""
     independent: ClassVar[bool] = True
     """Whether each weight has noise of its own."""
+    _sharings: ClassVar[tuple[str, ...]] = ("weight",)
 
     def __post_init__(self) -> None:
-        """Check the initial value."""
+        """Check the options."""
         instead = f"the initial {self.parameters[0]}"
         object.__setattr__(self, "initial", finite("initial", self.initial, instead))
+        one_of("sharing", self.sharing, self._sharings)
+
+    def __repr__(self) -> str:
+        """Show the options that are not defaults."""
+        every = sorted(fields(self), key=lambda each: bool(each.kw_only))
+        values = [(each, getattr(self, each.name)) for each in every]
+        changed = [f"{each.name}={value!r}" for each, value in values if value != each.default]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     def shapes(self, weight: Sequence[int], units: Units) -> dict[str, Shape]:
         """Return the shapes of the parameters for weights of the shape `weight`."""
@@ -110,18 +129,39 @@ class Additive:
         return [Term((given.mean, given.log_variance), kept)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Grouped(Additive):
-    """The k weights w of each unit are one group: w ~ N(mu, sigma^2 I), with the prior C/|w|^k."""
+    r"""Gaussian weights in groups, one for each unit, with one variance and one prior for a group.
+
+    The k weights of an input or an output unit are a vector w:
+
+    .. math::
+
+        q(w) = \mathcal N(\mu, \sigma^2 I), \qquad p(w) = C / \lvert w \rvert^k
+
+    The KL is exact, that of `logunif_kl.neg_kl_vector` with alpha = sigma^2/\|mu\|^2, for k up to
+    10000. log alpha of all weights of a group is log(k sigma^2/\|mu\|^2), so that a threshold means
+    the same for every k, and prunes whole units. A prior as the `penalty` is one of single weights.
+
+    Parameters
+    ----------
+    sharing : {"input", "output"}
+        Whose weights are a group: those of an input unit, or those of an output unit.
+    initial : float, optional
+        The initial value of `log_sigma2`, by default -10.
+
+    Examples
+    --------
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 2, posterior=nn.Grouped("output"))
+    >>> layer.log_sigma2.shape
+    torch.Size([2, 1])
+    """
 
     sharing: str = "input"  # type: ignore[misc]
 
     grouped: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        one_of("sharing", self.sharing, UNITS)
+    _sharings: ClassVar[tuple[str, ...]] = UNITS
 
     def log_alpha(self, xp: Any, given: Given) -> Array:
         """Return log(k sigma^2/|mu|^2) of the group of every weight."""
@@ -136,23 +176,53 @@ class Grouped(Additive):
         return super().terms(xp, every, exact)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Multiplicative(Additive):
-    """w ~ N(theta, alpha theta^2), and weights may share alpha (Kingma et al. 2015, 3.1)."""
+    r"""Gaussian weights whose variances are relative to their squared means.
+
+    .. math::
+
+        q(w) = \mathcal N(\theta, \alpha \theta^2)
+
+    This is variational dropout, type B (Kingma et al. 2015, section 3.1). The parameter is
+    log alpha, a ratio of *variances*, which weights may share. The KL is that of
+    `logunif_kl.neg_kl` (their Eq. 12). It counts a shared alpha once for each of its weights.
+
+    Parameters
+    ----------
+    sharing : {"weight", "output", "input", "layer"}
+        What has an alpha of its own: each weight, each output unit, each input unit or the layer.
+    max_log_alpha : float, optional
+        An upper bound of log alpha; 0.0 gives alpha <= 1 as in their section 3.4. Layers use
+        ``min(log_alpha, max_log_alpha)``. At or above the bound, a gradient passes only if a
+        descent step would decrease log alpha. The gradients of the likelihood and of the KL are
+        tested separately: if one of them decreases log alpha, but their sum increases it, log alpha
+        stays within two optimizer steps of the bound.
+    initial : float, optional
+        The initial value of the parameter `log_alpha`: by default -3, a dropout rate
+        alpha/(1 + alpha) of 5 %.
+
+    Examples
+    --------
+    >>> from logunif_kl.torch import nn
+    >>> posterior = nn.Multiplicative(sharing="input", max_log_alpha=0.0)
+    >>> nn.VariationalLinear(3, 2, posterior=posterior).log_alpha.shape
+    torch.Size([1, 3])
+    """
 
     sharing: str = "weight"  # type: ignore[misc]
     max_log_alpha: float | None = None  # type: ignore[misc]
-    # A dropout rate alpha/(1 + alpha) of 5 %. With a much smaller alpha, training would take
-    # thousands of steps until the noise matters, because the KL's gradient is at most 1/2.
+    # With a much smaller alpha, training would take thousands of steps until the noise matters,
+    # because the KL's gradient is at most 1/2.
     initial: float = field(default=-3.0, kw_only=True)
 
     parameters: ClassVar[tuple[str, ...]] = ("log_alpha",)
     relative: ClassVar[bool] = True
+    _sharings: ClassVar[tuple[str, ...]] = ("weight", *UNITS, "layer")
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        one_of("sharing", self.sharing, ("weight", *UNITS, "layer"))
         if self.max_log_alpha is not None:
             instead = "0.0 for alpha <= 1, or None for no bound"
             bound = finite("max_log_alpha", self.max_log_alpha, instead)
@@ -171,26 +241,38 @@ class Multiplicative(Additive):
         return [Term((log_alpha,), weights // max(math.prod(log_alpha.shape), 1))]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Correlated(Multiplicative):
-    """w_ij = s_i theta_ij with s_i ~ N(1, alpha_i): inputs have scales (Kingma et al. 2015, 3.2).
+    r"""Weights that are random only by the scales of their input units.
 
-    The KL is that of the scales, because that of the weights is infinite (Hron et al. 2017).
+    .. math::
+
+        w_{ij} = s_i \theta_{ij}, \qquad q(s_i) = \mathcal N(1, \alpha_i)
+
+    This is variational dropout, type A (Kingma et al. 2015, section 3.2 and Eq. 11). The KL is that
+    of the scales, `logunif_kl.neg_kl` once for each scale, because the KL of the weights is
+    infinite (Hron et al. 2017, section 3).
+
+    Parameters
+    ----------
+    sharing : {"input", "layer"}
+        What has an alpha of its own: each input unit, or the layer.
+    max_log_alpha, initial : float, optional
+        As for `Multiplicative`.
+
+    Examples
+    --------
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 2, posterior=nn.Correlated())
+    >>> layer.log_alpha.shape
+    torch.Size([1, 3])
     """
 
     sharing: str = "input"  # type: ignore[misc]
 
     scaled: ClassVar[bool] = True
     independent: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        if self.sharing not in ("input", "layer"):
-            raise ValueError(
-                f"correlated noise scales the inputs, but sharing={self.sharing!r} was given: pass "
-                "sharing='input' or sharing='layer'"
-            )
+    _sharings: ClassVar[tuple[str, ...]] = ("input", "layer")
 
     def scales(self, given: Given) -> tuple[Array, Array]:
         """Return the means (None for 1) and the log variances of the random scales."""
@@ -202,9 +284,40 @@ class Correlated(Multiplicative):
         return [Term((log_alpha,), scales_of(xp, given, log_alpha.shape))]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scaled(Additive):
-    """w_ij = s_i v_ij with random s_i, and v_ij with the prior N(0, 1) (Louizos et al. 2017)."""
+    r"""Gaussian weights times Gaussian scales of the input units, which are pruned as a whole.
+
+    A weight is the product w_ij = z_i v_ij, as in BC-GNJ (Louizos et al. 2017, Eqs. 6 and 8):
+
+    .. math::
+
+        q(z_i) &= \mathcal N(\mathrm{scale}_i, s_i^2), \qquad
+        q(v_{ij}) = \mathcal N(\mu_{ij}, \sigma_{ij}^2) \\
+        p(z_i) &= C / \lvert z_i \rvert, \qquad p(v_{ij}) = \mathcal N(0, 1) \\
+        \mathrm{KL} &= \sum_i \mathrm{KL}\left(q(z_i) \,\Vert\, p(z)\right)
+        + \sum_{ij} \tfrac12 \left[\mu_{ij}^2 + \sigma_{ij}^2 - 1 - \log \sigma_{ij}^2\right]
+
+    The first term is exact; they approximate it (``penalty="molchanov"``). The parameters are
+    `log_sigma2` of v, `scale` (1 at first) and `scale_log_sigma2`. The mean of w_ij is scale_i
+    mu_ij. log alpha of all weights of an input unit is that of its scale, log s_i^2 - 2
+    log\|scale_i\|, so that a threshold removes the unit. The authors' `code
+    <https://github.com/KarenUllrich/Tutorial_BayesianCompressionForDL>`_ uses thresholds from -5 to
+    -2.8, not 3: find one by `threshold_curve`.
+
+    Parameters
+    ----------
+    initial : float, optional
+        The initial value of `log_sigma2` and of `scale_log_sigma2`, by default -10.
+
+    Examples
+    --------
+    >>> from logunif_kl.torch import nn
+    >>> layer = nn.VariationalLinear(3, 2, posterior=nn.Scaled())
+    >>> layer.scale_log_sigma2.data[0, 1] = 5.0  # the scale of the second input is noise
+    >>> nn.to_deterministic(layer, threshold=3.0).weight[:, 1].detach()
+    tensor([0., 0.])
+    """
 
     parameters: ClassVar[tuple[str, ...]] = ("log_sigma2", "scale", "scale_log_sigma2")
     scaled: ClassVar[bool] = True
@@ -234,59 +347,3 @@ class Scaled(Additive):
             Term((given.scale, given.scale_log_sigma2), counts),
             Term((given.mean, given.log_variance), 1 if kept is None else kept, standard=True),
         ]
-
-
-def shared_shape(sharing: str, weight: Sequence[int], units: Units) -> Shape:
-    """Return the shape of a parameter that weights share, with as many axes as the weight.
-
-    The parameter is never a scalar, because `torch.distributed.fsdp.fully_shard` refuses scalars.
-    """
-    if sharing == "weight":
-        return tuple(weight)
-    kept = getattr(units, sharing, None)
-    return tuple([length if axis == kept else 1 for axis, length in enumerate(weight)])
-
-
-def of_groups(xp: Any, mu: Array, log_sigma2: Array) -> tuple[Array, int]:
-    """Return log(sigma^2/|mu|^2) of each group of weights, and the number of weights in a group.
-
-    The axes in which `log_sigma2` has length 1 are those of a group.
-    """
-    squares = xp.square(mu)
-    inside = _inside(mu.shape, log_sigma2.shape)
-    if inside:
-        squares = squares.sum(inside, keepdims=True)
-    none = squares == 0.0
-    found = log_sigma2 - xp.log(xp.where(none, 1.0, squares))
-    size = math.prod(mu.shape) // max(math.prod(log_sigma2.shape), 1)
-    return xp.where(none, math.inf, found), size
-
-
-def scales_of(xp: Any, given: Given, shape: Sequence[int]) -> Any:
-    """Count the scales, or those of a kept weight, that share each element of a parameter."""
-    weight = given.mean.shape
-    total = weight[given.units.input] * given.groups
-    if given.mask is None:
-        return total // max(math.prod(shape), 1)
-    used = xp.sign(summed(given.mask, shared_shape("input", weight, given.units)))
-    return summed(used * (total // max(math.prod(used.shape), 1)), shape)
-
-
-def summed(x: Array, shape: Sequence[int]) -> Array:
-    """Sum an array over the axes in which the shape has length 1."""
-    inside = _inside(x.shape, shape)
-    return x.sum(inside, keepdims=True) if inside else x
-
-
-def _inside(shape: Sequence[int], within: Sequence[int]) -> Shape:
-    return tuple([axis for axis, length in enumerate(shape) if within[axis] != length])
-
-
-def without_row(term: Term, row: int, rows: int) -> list[Term]:
-    """Leave out a row without noise, unless the counts of a mask leave it out already."""
-    if not isinstance(term.count, int):
-        return [term]
-    if len(term.arrays[0]) != rows:
-        return [term._replace(count=term.count // rows * (rows - 1))]
-    parts = slice(row), slice(row + 1, None)
-    return [term._replace(arrays=tuple([x[part] for x in term.arrays])) for part in parts]

@@ -14,6 +14,7 @@ import torch
 from torch.autograd import Function
 
 from ._internals import (
+    apply,
     direct_apply,
     legacy_batched,
     transformed,
@@ -118,7 +119,7 @@ class Family:
 
     def __call__(self, orders: Orders, *tensors: Tensor) -> Tensor:
         """Compute the derivative of these orders, which can itself be differentiated."""
-        found: Tensor = Derivatives.apply(self, Members([orders]), *tensors)[0]
+        found: Tensor = apply(Derivatives, self, Members([orders]), *tensors)[0]
         return found
 
 

@@ -7,6 +7,7 @@ lacks one of these names, the composite backend computes every tensor, without k
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import cache, wraps
 from inspect import signature
@@ -70,6 +71,24 @@ def plain(*tensors: Tensor) -> bool:
 def traced_to_leave() -> bool:
     """Whether torch.export or torch.jit.trace is writing a program, perhaps for other runtimes."""
     return torch.compiler.is_exporting() or (_COMPLETE and _get_tracing_state() is not None)
+
+
+def apply(function: type[Function], *arguments: Any) -> Any:
+    """Apply an autograd Function, or only compute it in a program that is traced without gradients.
+
+    `torch.jit.save` cannot save a Function, which is Python code.
+    """
+    if _COMPLETE and _get_tracing_state() is not None and not torch.onnx.is_in_onnx_export():
+        # Not `no_grad`, which torch.jit.trace sets to check that a second program is the same.
+        if torch.is_inference_mode_enabled():
+            return function.forward(*arguments)
+        warnings.warn(
+            "torch.jit.trace keeps the gradients of logunif_kl, which are Python code, so "
+            "torch.jit.save cannot save the program: trace within torch.inference_mode() "
+            "to save it without gradients, or use torch.export",
+            stacklevel=2,
+        )
+    return function.apply(*arguments)
 
 
 def transformed() -> bool:

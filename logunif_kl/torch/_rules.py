@@ -7,8 +7,8 @@ traced into them, it would lose the differentiation rule inside a transform of `
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ import torch
 from . import _backends, _operators
 from ._composite import Composite
 from ._derivatives import Derivatives, Family, Members, Orders, Row, eager, may_be_differentiated
-from ._internals import pushed_forward, transformed
+from ._internals import apply, pushed_forward, transformed
 from ._namespace import working
 
 Tensor = torch.Tensor
@@ -30,12 +30,12 @@ def of_log_alpha(x: Tensor, order: int = 0, summed: bool = False, negated: bool 
     """Compute -KL or a derivative at log_alpha = x, in x's dtype. A sum is float32 or float64."""
     backend = _backends.choose_early(x)
     if backend is None or not backend.plain:
-        apply = Derivatives.apply
+        function: Callable[..., Any] = partial(apply, Derivatives)
     elif x.requires_grad and torch.is_grad_enabled():
-        apply = eager
+        function = eager
     else:
         return _value_of_log_alpha(backend, x, order, summed, negated)
-    return apply(_of_log_alpha(backend, summed, negated), _of_order(order), x)[0]
+    return function(_of_log_alpha(backend, summed, negated), _of_order(order), x)[0]
 
 
 def of_normal(
@@ -44,17 +44,17 @@ def of_normal(
     """Compute -KL from mu and log_sigma2, in their dtype. A sum of half types is in float32."""
     backend = _backends.choose_early(mu, log_sigma2)
     if backend is None or not backend.plain:
-        apply = Derivatives.apply
+        function: Callable[..., Any] = partial(apply, Derivatives)
     elif (mu.requires_grad or log_sigma2.requires_grad) and torch.is_grad_enabled():
-        apply = eager
+        function = eager
     else:
         return _value_of_normal(backend, mu, log_sigma2, summed, negated)
     family = _of_normal(backend, summed, negated)
-    # `apply` can return -KL with its derivatives, to keep them for the backward. Forward mode would
-    # differentiate those too, so under forward mode compute only -KL.
+    # `function` can return -KL with its derivatives, to keep them for the backward. Forward mode
+    # would differentiate those too, so under forward mode compute only -KL.
     if pushed_forward() if backend is None else backend.recomputes:
-        return apply(family, VALUE, mu, log_sigma2)[0]
-    found = apply(family, VALUE_AND_SLOPES, working(mu), working(log_sigma2))[0]
+        return function(family, VALUE, mu, log_sigma2)[0]
+    found = function(family, VALUE_AND_SLOPES, working(mu), working(log_sigma2))[0]
     return found if summed else found.to(mu.dtype)
 
 
@@ -144,7 +144,7 @@ class _OfNormal(_Computed):
         return super().products(members, grads, tensors, kept, needed)
 
     def __call__(self, orders: Orders, *tensors: Tensor) -> Tensor:
-        return Derivatives.apply(_of_normal(), Members([orders]), *tensors)[0]
+        return apply(Derivatives, _of_normal(), Members([orders]), *tensors)[0]  # type: ignore[no-any-return]
 
 
 _of_log_alpha, _of_normal = cache(_OfLogAlpha), cache(_OfNormal)

@@ -27,8 +27,8 @@ class Dual:
     def size(self) -> int:
         return self.x.size
 
-    def __add__(self, number: float) -> "Dual":
-        return Dual(self.x + number, self.dx)
+    def __add__(self, other: "Dual") -> "Dual":
+        return Dual(self.x + other.x, self.dx + other.dx)
 
     def __truediv__(self, number: float) -> "Dual":
         return Dual(self.x / number, self.dx / number)

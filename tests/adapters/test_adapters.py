@@ -1,23 +1,22 @@
 """The functions over the arrays of the frameworks of `logunif_kl._adapters`, against NumPy's."""
 
 import ast
-import inspect
 import math
 import pickle
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import logunif_kl as lk
-from logunif_kl import _errors
+from logunif_kl import _errors, methods
 from logunif_kl._dispatch import module_of
 from logunif_kl._numpy import operations
 from tests.adapters.ways import EVERY, Ways
 from tests.methods import formulas
 
 ORDERS = {1: [(0,), (1,), (2,)], 2: [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]}
-ULP = {"float64": 2.0, "float32": 4.0, "float16": 0.51, "bfloat16": 0.51}
 EXPONENT = {
     "float64": (52, -1022),
     "float32": (23, -126),
@@ -75,10 +74,10 @@ def rounded(points, dtype):
 def check(ways, how, dtype, orders, points=None):
     points = rounded(points or POINTS[len(orders)], dtype)
     got = ways.run(ways.derivative(of(len(orders)), orders), how, dtype, *points)
-    truth, limit = truth_of(points, orders, dtype), ULP[dtype]
+    truth, limit = truth_of(points, orders, dtype), ways.ulp[dtype]
     if sum(orders) > 1:
         # A second derivative has zeros, near which a relative error is unbounded.
-        limit *= 9
+        limit *= ways.wider
         scale = truth_of(points, (0, 1)[-len(orders) :], dtype) / abs(points[0]) ** orders[0]
         kept = abs(truth) > 0.1 * abs(scale)
         got, truth = got[kept], truth[kept]
@@ -96,7 +95,9 @@ def test_derivatives(ways, nin, dtype, record_property):
         record_property("capability", f"{of(nin).__name__}:{ways.name}:{what}")
 
 
-@pytest.mark.filterwarnings("ignore:Numba will use object mode")
+@pytest.mark.filterwarnings(
+    "ignore:Numba will use object mode", "ignore:Tensor do not have 'place'"
+)
 @pytest.mark.parametrize("nin", [1, 2])
 def test_programs(ways, nin, record_property):
     first = (1, 0)[:nin]
@@ -105,7 +106,8 @@ def test_programs(ways, nin, record_property):
         wide = "float64" if ways.float64 else "float32"
         truth = truth_of(rounded(points, wide), first, wide)
         function = of(nin) if how == "forward" else ways.derivative(of(nin), first)
-        assert ulps(ways.run(function, how, wide, *rounded(points, wide)), truth, wide) <= ULP[wide]
+        limit = ways.ulp_of_programs.get(how, ways.ulp[wide])
+        assert ulps(ways.run(function, how, wide, *rounded(points, wide)), truth, wide) <= limit
         record_property("capability", f"{of(nin).__name__}:{ways.name}:{how}")
 
 
@@ -116,7 +118,7 @@ def test_half_types(ways, record_property):
         kept = abs(x[0]) < 9.0
         for orders in ORDERS[1][:2]:
             got = ways.run(ways.derivative(lk.neg_kl, orders), "eager", dtype, *x)
-            assert ulps(got[kept], truth_of(x, orders, dtype)[kept], dtype) <= ULP[dtype]
+            assert ulps(got[kept], truth_of(x, orders, dtype)[kept], dtype) <= 0.51
         record_property("capability", f"neg_kl:{ways.name}:{dtype}")
 
 
@@ -188,6 +190,28 @@ def test_arithmetic_of_paddle():
         assert ulps(got, truth_of(points, orders, "float64"), "float64") <= 2.0
 
 
+@pytest.mark.filterwarnings("ignore:Tensor do not have 'place'")
+def test_full_graphs_of_paddle():
+    """Lengths are not known, and Paddle would rewrite the code of the package."""
+    paddle = pytest.importorskip("paddle")
+    module_of("paddle")
+
+    def function(mu, log_sigma2):
+        return lk.kl_normal(mu, log_sigma2, zero_at=2.0), lk.log_alpha.from_normal(mu, -1.0)
+
+    def by_series(log_alpha):
+        return methods.series(log_alpha)
+
+    specs = [paddle.static.InputSpec([n, 3], "float32") for n in (None, 1)]
+    compiled = paddle.jit.to_static(function, input_spec=specs, full_graph=True)
+    mu, log_sigma2 = np.linspace(-1.0, 1.0, 12, dtype="float32").reshape(4, 3), np.ones((1, 3), "f")
+    got = compiled(*map(paddle.to_tensor, (mu, log_sigma2)))
+    for result, truth in zip(got, function(mu, log_sigma2), strict=True):
+        np.testing.assert_array_max_ulp(result.numpy(), truth, 1)
+    with pytest.raises(TypeError, match=r"NumPy computes this function, but cannot read"):
+        paddle.jit.to_static(by_series, input_spec=specs[:1], full_graph=True)(got[0])
+
+
 def test_other_functions(ways):
     x = np.array([0.2, 0.5, 0.9])
     convert, group = lk.log_alpha.from_dropout_rate, lambda x: lk.neg_kl_vector(x, 9.0)
@@ -209,7 +233,7 @@ def test_formulas(ways, name):
     value, slope, x = formulas.of(name)
     for function, truth in ((value, value), (ways.derivative(value, (1,)), slope)):
         got = ways.run(function, "eager", "float32", x)
-        assert ulps(got, truth(x.astype("float32")), "float32") <= 4.0
+        assert ulps(got, truth(x.astype("float32")), "float32") <= ways.ulp_of_formulas
 
 
 def test_refused(ways):
@@ -237,9 +261,11 @@ def test_refused(ways):
             function(array("float32"))
 
 
-def test_adapters_are_short(ways):
+@pytest.mark.parametrize("name", [*EVERY, "keras", "tinygrad", "numba"])
+def test_adapters_are_short(name):
     """At most 80 lines, docstrings and blank lines apart, and one entry in a table."""
-    source = inspect.getsource(sys.modules[type(module_of(ways.name)).__module__])
+    path = "_numba/__init__.py" if name == "numba" else f"_adapters/{name}.py"
+    source = (Path(lk.__file__).parent / path).read_text(encoding="utf-8")
     tree = ast.parse(source)
     spoken = {
         line
@@ -248,7 +274,7 @@ def test_adapters_are_short(ways):
         for line in range(node.body[0].lineno, node.body[0].end_lineno + 1)
     }
     lines = [i for i, line in enumerate(source.splitlines(), 1) if line.strip() and i not in spoken]
-    assert len(lines) <= 80
+    assert len(lines) <= (120 if name == "numba" else 80)
 
 
 def test_graphs_of_pytensor_are_pickled():
@@ -273,31 +299,3 @@ def test_a_framework_that_is_not_in_the_list(monkeypatch):
     np.testing.assert_allclose([got.x, got.dx], [value, d_mu], rtol=4e-16)
     with pytest.raises(TypeError, match=r"^log_alpha must be of float64, but tests.Dual of "):
         lk.neg_kl(dual.Dual(x.astype("float32"), x))
-
-
-@pytest.mark.slow
-def test_a_linear_regression_in_pymc():
-    """PyMC finds the posterior that SciPy finds: means, and logarithms of variances."""
-    pymc = pytest.importorskip("pymc")
-    optimize = pytest.importorskip("scipy.optimize")
-    rng = np.random.default_rng(0)
-    inputs = rng.normal(size=(40, 3))
-    targets = inputs @ [1.5, -0.7, 0.0] + 0.3 * rng.normal(size=40)
-
-    def elbo(mu, log_sigma2, exp):
-        error = ((targets - inputs @ mu) ** 2).sum() + ((inputs**2) @ exp(log_sigma2)).sum()
-        return -error / (2 * 0.3**2) + lk.neg_kl_normal(mu, log_sigma2, reduction="sum")
-
-    start = np.r_[np.full(3, 0.5), np.full(3, -3.0)]
-    best = optimize.minimize(lambda at: -elbo(at[:3], at[3:], np.exp), start, tol=1e-12)
-    with pymc.Model():
-        mu, log_sigma2 = (
-            pymc.Flat(name, shape=3, initval=initial)
-            for name, initial in (("mu", start[:3]), ("log_sigma2", start[3:]))
-        )
-        pymc.Potential("elbo", elbo(mu, log_sigma2, pymc.math.exp))
-        found = pymc.find_MAP(progressbar=False)
-    assert np.log(found["mu"] ** 2)[2] < found["log_sigma2"][2]  # the third input is noise
-    got = elbo(found["mu"], found["log_sigma2"], np.exp)
-    assert got == pytest.approx(-best.fun, rel=1e-5)
-    np.testing.assert_allclose(found["mu"][:2], best.x[:2], rtol=1e-3)

@@ -16,6 +16,12 @@ class Ways:
     name: str
     float64 = True
     half: tuple[str, ...] = ("float16", "bfloat16")
+    ulp: ClassVar[dict[str, float]] = {"float64": 0.0, "float32": 0.51}
+    """The largest difference from NumPy that was measured."""
+    wider = 1.0
+    """By what factor second derivatives differ more."""
+    ulp_of_programs: ClassVar[dict[str, float]] = {}
+    ulp_of_formulas = 0.0
     programs: ClassVar[dict[str, Callable[[Function], Function]]] = {}
     """What makes a program of a function of arrays, by the name in the table."""
 
@@ -53,6 +59,9 @@ class Ways:
 
 class Mlx(Ways):
     name, module = "mlx", "mlx.core"
+    ulp: ClassVar[dict[str, float]] = {"float32": 2.1}
+    wider = 4.1
+    ulp_of_formulas = 3.0
     float64 = False
 
     def __init__(self) -> None:
@@ -77,6 +86,7 @@ class Mlx(Ways):
 
 class Autograd(Ways):
     name = "autograd"
+    ulp_of_formulas = 3.0
     half = ("float16",)
 
     def __init__(self) -> None:
@@ -106,10 +116,37 @@ class Autograd(Ways):
 
 class Paddle(Ways):
     name = "paddle"
+    ulp_of_programs: ClassVar[dict[str, float]] = {"in a static graph": 2.0}
 
     def __init__(self) -> None:
         super().__init__()
-        self.programs = {"compiled": self.compiled}
+        self.programs = {"compiled": self.compiled, "in a static graph": self.in_a_graph}
+
+    def in_a_graph(self, function: Function) -> Function:
+        """The lengths are not known."""
+        paddle = self.xp
+
+        def run(*at: Any) -> Any:
+            paddle.enable_static()
+            try:
+                program = paddle.static.Program()
+                with paddle.static.program_guard(program):
+                    named = {f"x{i}": x for i, x in enumerate(at)}
+                    given = [
+                        paddle.static.data(name, [-1] * x.ndim, x.dtype)
+                        for name, x in named.items()
+                    ]
+                    for x in given:
+                        x.stop_gradient = False
+                    fetched = [function(*given)]
+                    executor = paddle.static.Executor(paddle.CPUPlace())
+                    return executor.run(
+                        feed={name: x.numpy() for name, x in named.items()}, fetch_list=fetched
+                    )[0]
+            finally:
+                paddle.disable_static()
+
+        return run
 
     def compiled(self, function: Function) -> Function:
         def one(x: Any) -> Any:
@@ -126,6 +163,8 @@ class Paddle(Ways):
         return made
 
     def numpy(self, x: Any) -> np.ndarray:
+        if isinstance(x, np.ndarray):
+            return x
         return (x if x.dtype == self.xp.float64 else x.astype("float32")).numpy()
 
     def derivative(self, function: Function, orders: tuple[int, ...]) -> Function:
@@ -136,7 +175,13 @@ class Paddle(Ways):
         return function
 
     def slope(self, function: Function, i: int, again: bool = False) -> Function:
-        return lambda *at: self.xp.grad(function(*at).sum(), at[i], create_graph=again)[0]
+        def derived(*at: Any) -> Any:
+            total = function(*at).sum()
+            if not self.xp.in_dynamic_mode():
+                return self.xp.static.gradients([total], [at[i]])[0]
+            return self.xp.grad(total, at[i], create_graph=again)[0]
+
+        return derived
 
 
 class PyTensor(Ways):

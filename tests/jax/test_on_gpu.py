@@ -51,7 +51,7 @@ def test_trains():
     }
 
     def loss(parameters, key):
-        weight = nn.Normal(parameters["mu"], parameters["log_sigma2"])
+        weight = nn.Weight(parameters["mu"], parameters["log_sigma2"])
         output = nn.dense(x, weight, key=key)
         return nn.elbo(nn.categorical_log_likelihood(output, y), nn.neg_kl(weight), len(y)).loss
 

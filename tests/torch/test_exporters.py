@@ -1,5 +1,7 @@
 """What ONNX, torch.jit and torch.fx make of the functions and layers."""
 
+import io
+
 import numpy as np
 import pytest
 
@@ -146,7 +148,7 @@ class TestOnnx:
     def test_layers_in_evaluation_mode(self):
         pytest.importorskip("onnxscript")
         plain = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-        model = nn.to_variational(plain, initial=-4.0).eval()
+        model = nn.to_variational(plain, posterior=nn.Additive(initial=-4.0)).eval()
         torch.nn.init.constant_(model[2].log_sigma2[:, 3:], 9.0)
         compact = nn.to_compact(model)
         assert compact[0].out_features < 8
@@ -167,7 +169,8 @@ class TestTorchScript:
     @by_name
     def test_trace(self, case, dtype):
         given = case.arguments(dtype)
-        traced = torch.jit.trace(case.function, tuple(given))
+        with pytest.warns(UserWarning, match=r"so torch\.jit\.save cannot save the program"):
+            traced = torch.jit.trace(case.function, tuple(given))
         leaves = [x[:4].clone().requires_grad_() for x in given]
         values = traced(*leaves), case.function(*leaves)
         both = [(y, *torch.autograd.grad(y.sum(), leaves)) for y in values]
@@ -175,6 +178,23 @@ class TestTorchScript:
             # In float32 a program has no operations on bits, and larger errors.
             rtol = 1e-6 if dtype is torch.float32 else 0
             torch.testing.assert_close(got, truth, rtol=rtol, atol=0)
+
+    @pytest.mark.parametrize(
+        "options",
+        [{}, {"posterior": nn.Multiplicative()}, {"penalty": nn.HorseshoePrior()}],
+        ids=str,
+    )
+    def test_save_without_gradients(self, options):
+        class Loss(torch.nn.Sequential):
+            def forward(self, x):
+                return super().forward(x).sum() + nn.kl(self)
+
+        loss = Loss(nn.to_variational(torch.nn.Linear(3, 2), **options)).eval()
+        x, file = torch.ones(2, 3), io.BytesIO()
+        with torch.inference_mode():
+            torch.jit.save(torch.jit.trace(loss, (x,)), file)
+        file.seek(0)
+        torch.testing.assert_close(torch.jit.load(file)(x), loss(x))
 
     def test_script_of_a_layer(self):
         with pytest.raises(RuntimeError) as error:

@@ -182,7 +182,7 @@ class TestLayers:
         assert predicted.mean.device.type == "cuda"
 
     def test_both_passes_use_one_noise(self, made):
-        layer = nn.VariationalLinear(30, 20, device="cuda", initial=-1.0)
+        layer = nn.VariationalLinear(30, 20, device="cuda", posterior=nn.Additive(initial=-1.0))
         x = torch.randn(50, 30, device="cuda")
         output = made(layer)(x)
         (output.square().sum() / 2.0).backward()

@@ -55,28 +55,51 @@ else:
         loss = lk.kl(variable, reduction="sum")
     found = tape.gradient(loss, variable.value).numpy()
 np.testing.assert_allclose(found, exact, rtol=2e-6)
-symbolic = keras.Input((2,))
-second = [lambda z, f=f: f(0.5, z) for f in two]
-for function in (*one, *second, methods.METHODS["molchanov"].function):
+symbolic = keras.Input((2,), name="x")
+second = [lambda z, f=f: f(0.5, z) for f in two[:3]]
+some = [*one, *second, lambda z: lk.kl_normal(z, z, zero_at=2.0, reduction="mean")]
+for function in (*some, methods.METHODS["molchanov"].function):
+    output = function(symbolic)
+    model = keras.Model(symbolic, output)
+    got = model(keras.ops.convert_to_tensor(x[None]))
+    assert output.dtype == "float32" and output.shape in ((None, 2), ()), output
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(got), function(x[None]), rtol=2e-6)
+wide = keras.Input((3, 2))
+assert lk.kl_normal(wide, keras.Input((3, 1))).shape == (None, 3, 2)
+for call, words in (
+    (lambda: lk.kl_normal(wide, keras.Input((2, 2))), "do not broadcast"),
+    (lambda: lk.kl(keras.Input((2,), dtype="bool")), "log_alpha must hold real numbers"),
+    (lambda: lk.kl(symbolic, reduction="max"), "reduction must be"),
+    (lambda: lk.kl(symbolic, zero_at=0.0), "zero_at must be a positive"),
+    (lambda: lk.kl_normal(symbolic, x), "were given together"),
+    (lambda: lk.special.kl_gap(symbolic), "this function does not support keras: pass numbers"),
+):
     try:
-        function(symbolic)
-    except TypeError as error:
-        words = "is a KerasTensor, which is symbolic and holds no numbers: call the function in"
+        call()
+    except (TypeError, ValueError) as error:
         assert words in str(error), error
     else:
-        raise AssertionError(function)
-model = keras.Model(symbolic, keras.layers.Lambda(lk.kl)(symbolic))
-np.testing.assert_allclose(keras.ops.convert_to_numpy(model(x[None])), lk.kl(x)[None], rtol=2e-6)
+        raise AssertionError(words)
+layer = keras.layers.Dense(3)
+penalty = lk.kl_normal(layer(symbolic), -2.0)
+model = keras.Model(symbolic, penalty)
+model.save("model.keras")
+loaded = keras.models.load_model("model.keras")
+np.testing.assert_array_equal(loaded.predict(x[None], verbose=0), model.predict(x[None], verbose=0))
+model.compile(keras.optimizers.Adam(0.1), loss=lambda truth, kl: keras.ops.mean(kl))
+losses = model.fit(np.tile(x, (64, 1)), np.zeros((64, 3)), epochs=20, verbose=0).history["loss"]
+assert losses[-1] < 0.5 * losses[0], losses
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["torch", "jax", "tensorflow"])
-def test_keras(backend):
-    """A variable of Keras keeps its derivative, and one of its symbolic tensors is refused."""
+def test_keras(backend, tmp_path):
+    """A variable of Keras keeps its derivative, and a symbolic tensor makes an operation."""
     pytest.importorskip("keras")
     pytest.importorskip(backend)
-    output(KERAS, env={**os.environ, "KERAS_BACKEND": backend, "CUDA_VISIBLE_DEVICES": "-1"})
+    chosen = {"KERAS_BACKEND": backend, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": os.getcwd()}
+    output(KERAS, env={**os.environ, **chosen}, cwd=tmp_path)
 
 
 def masked():

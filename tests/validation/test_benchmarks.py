@@ -295,6 +295,14 @@ class TestLayers:
         assert "peer is skipped: ImportError: No module named 'peer'" in shown
         assert "broken did not run (5-4-3, minibatch 4): RuntimeError: it is broken" in shown
 
+    def test_the_memory(self, layers, tmp_path, capsys, monkeypatch):
+        monkeypatch.setitem(layers.peers.PEERS, "broken", list)
+        for row in run(["memory"], tmp_path)["rows"]:
+            sizes = {name: size / row["output_bytes"] for name, size in row["kept_bytes"].items()}
+            if "Transformer" not in row["layer"]:
+                assert sizes["ours"] <= sizes[layers.TORCH] + 1.0
+        assert "usual snippet" in capsys.readouterr().out
+
     @pytest.mark.slow
     def test_compiled(self, layers, tiny):
         found = layers.networks(dataclasses.replace(tiny, compiled=True))

@@ -18,7 +18,7 @@ from validation.verdict import agreement, of_networks, verdict
         ([(0.2, 0.13), (0.02, 0.39)], False),
         ([(-0.2, 0.1), (0.2, 0.1)], False),  # one case suffices
         ([(-0.2, math.nan)], None),
-        ([(0.0, 0.0)], False),
+        ([(0.0, 0.0)], None),  # it includes the end
         ([], None),
     ],
 )

@@ -60,6 +60,10 @@ BENCHMARKS: dict[str, tuple[str, tuple[tuple[str, Any, str], ...]]] = {
             SEED,
         ),
     ),
+    "memory": (
+        "what layers keep for the backward pass in PyTorch, against other packages'",
+        (SEED,),
+    ),
 }
 # These benchmarks are those of `logunif-kl bench`, with its options.
 OF_THE_PACKAGE = {
@@ -130,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             module: Any = importlib.import_module(f"validation.benchmarks.{options.name}")
             packages, found = module.measure(options)
-            notes = module.notes(found) if options.name == "layers" else []
+            notes = getattr(module, "notes", lambda _: [])(found)
         command = shlex.join([*shlex.split(PROGRAM), *given])
         document = {**record.about(command, *packages), **found}
         if options.json:

@@ -337,12 +337,9 @@ def _timed(
 
 def notes(found: Record) -> list[str]:
     """Say which packages were skipped, and which of their networks did not run."""
-    said = [f"{name} is skipped: {reason}" for name, reason in found["skipped"].items()]
-    said += [
+    said = [
         f"{name} did not run ({network['network']}): {reason}"
         for network in found["networks"]
         for name, reason in network["failed"].items()
     ]
-    if found["skipped"]:
-        said.append('the packages to compare with: pip install "logunif_kl[peers]"')
-    return said
+    return [*peers.notes(found), *said]

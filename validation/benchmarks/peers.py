@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from logunif_kl.torch import nn
+from validation.output import Record
 
 # How the noise enters: not at all; drawn for each output (Kingma et al. 2015, Eq. 6) or by signs
 # that differ between examples (flipout), which both take a second product; or one sample of the
@@ -53,6 +54,13 @@ def made() -> tuple[list[Made], dict[str, str]]:
         except Exception as error:  # a package may raise anything when it is imported
             skipped[package] = why(error)
     return found, skipped
+
+
+def notes(found: Record) -> list[str]:
+    """Say which packages were skipped, and how to install them."""
+    said = [f"{name} is skipped: {reason}" for name, reason in found["skipped"].items()]
+    how = 'the packages to compare with: pip install "logunif_kl[peers]"'
+    return [*said, how] if said else []
 
 
 def why(error: Exception) -> str:

@@ -143,6 +143,19 @@ def layers(results: Record) -> str:
     return "\n\n".join(shown)
 
 
+def memory(results: Record) -> str:
+    """Tabulate what the layers keep, in outputs of the deterministic layer."""
+    shown = []
+    for row in results["rows"]:
+        header = [f"{row['layer']}, {row['type']}", "outputs kept", "MB"]
+        cells = [
+            [name, f"{size / row['output_bytes']:.2f}", f"{size / 1e6:.1f}"]
+            for name, size in row["kept_bytes"].items()
+        ]
+        shown.append(table(header, cells))
+    return "\n\n".join(shown)
+
+
 def _step(way: Record) -> list[str]:
     """Return the time of a step and the shares of matrix products and of random numbers."""
     of = (f"{100 * way['shares'][kind]:.0f} %" for kind in ("products", "noise"))
@@ -159,4 +172,5 @@ SHOWN: dict[str, Callable[..., str]] = {
     "log_alpha": log_alpha,
     "training": run,
     "layers": layers,
+    "memory": memory,
 }

@@ -242,6 +242,7 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "proofs": (proofs, ("accuracy/search",)),
     "refits": (ladder, ("ladder/ladder",)),
     "layers": (speed.layers, ("bench/bench_layers",)),
+    "memory": (speed.memory, ("bench/bench_memory",)),
     "magnitudes": (speed.magnitudes, ("bench/bench_magnitudes",)),
     "coverage": (monte_carlo, ("monte_carlo/monte_carlo",)),
     "log_alpha": (speed.log_alpha, ("bench/bench_log_alpha",)),
@@ -253,7 +254,9 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 
 
 # A section in this list shows the existing files, and is empty if there are none.
-WHERE_MEASURED = ("frameworks", "layers", "log_alpha", "magnitudes", "run", "sizes", "training")
+WHERE_MEASURED = (
+    *("frameworks", "layers", "log_alpha", "magnitudes", "memory", "run", "sizes", "training"),
+)
 
 
 def section(name: str) -> str:

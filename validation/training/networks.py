@@ -6,6 +6,7 @@ hidden layers. Variational dropout starts from these, with alpha = p/(1 - p).
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,10 +22,10 @@ RATE_INPUT, RATE_HIDDEN = 0.2, 0.5
 
 
 class Method(NamedTuple):
-    """A kind of dropout; ``noise`` is that of the variational posterior, if any."""
+    """A kind of dropout; ``posterior`` is that of variational layers, if there are any."""
 
     title: str
-    noise: str | None = None
+    posterior: nn.Multiplicative | None = None
     kl_weight: float = 1.0
 
 
@@ -33,9 +34,9 @@ METHODS = {
     "binary": Method("binary dropout"),
     "gaussian_a": Method("Gaussian dropout A"),
     "gaussian_b": Method("Gaussian dropout B"),
-    "variational_a": Method("variational dropout A", "correlated"),
-    "variational_a2": Method("variational dropout A2", "correlated", 1.0 / 3.0),
-    "variational_b": Method("variational dropout B", "independent"),
+    "variational_a": Method("variational dropout A", nn.Correlated(max_log_alpha=0.0)),
+    "variational_a2": Method("variational dropout A2", nn.Correlated(max_log_alpha=0.0), 1.0 / 3.0),
+    "variational_b": Method("variational dropout B", nn.Multiplicative("input", 0.0)),
 }
 
 
@@ -72,9 +73,9 @@ def network(
 ) -> torch.nn.Sequential:
     """Build a network from ``pixels`` through layers of ``hidden`` units to the ten classes.
 
-    The initial weights of a seed are the same for every method. ``posterior`` holds arguments of
-    the variational layers that replace the usual ones: one alpha for each input unit, alpha <= 1,
-    and the exact divergence.
+    The initial weights of a seed are the same for every method. ``posterior`` holds options of the
+    variational layers that replace the usual ones: one alpha for each input unit, alpha <= 1, and
+    the exact divergence as the ``penalty``.
     """
     sizes = [pixels, *hidden, CLASSES]
     layers: list[torch.nn.Module] = []
@@ -108,11 +109,11 @@ def run_of(
 def _linear(
     method: str, n_in: int, n_out: int, rate: float, generator: torch.Generator, posterior: Record
 ) -> list[torch.nn.Module]:
-    noise = METHODS[method].noise
-    if noise is not None:
-        options: Record = {"posterior": "multiplicative", "noise": noise, "generator": generator}
-        options |= {"sharing": "input", "max_log_alpha": 0.0, "initial": rate_to_log_alpha(rate)}
-        return [nn.VariationalLinear(n_in, n_out, **options | posterior)]
+    usual = METHODS[method].posterior
+    if usual is not None:
+        changed = {"initial": rate_to_log_alpha(rate), **posterior}
+        options: Record = {"penalty": changed.pop("penalty", "exact"), "generator": generator}
+        return [nn.VariationalLinear(n_in, n_out, posterior=replace(usual, **changed), **options)]
     if method == "gaussian_b":
         return [nn.GaussianDropoutLinear(n_in, n_out, rate, generator=generator)]
     linear = torch.nn.Linear(n_in, n_out)

@@ -1,38 +1,38 @@
 """Layers with Gaussian posteriors over weights, as pure functions, and the KL of the posteriors.
 
-`Normal` and `Dropout` are pytree nodes, each with the parameters of the posterior over one array of
-weights. `dense`, `conv` and `embedding` take such a node in place of weights, and a key for the
-noise; without a key they compute the mean, and for `Moments` the moments of their outputs. `neg_kl`
-and `kl` find the nodes in a tree of parameters. The functions work under ``jit``, ``grad``,
+A `Weight` is a pytree node with the parameters of the posterior over one array of weights. The
+posterior is one of `Additive`, `Grouped`, `Multiplicative`, `Correlated` and `Scaled`. `dense`,
+`conv` and `embedding` take such a node in place of weights, and a key for the noise; without a key
+they compute the mean, and for `Moments` the moments of their outputs. `neg_kl` and `kl` find the
+nodes in a tree of parameters. The functions work under ``jit``, ``grad``,
 ``vmap``, ``jax.checkpoint``, ``scan`` and sharding, in float16, bfloat16, float32 and float64, with
 any library that keeps parameters in pytrees.
 
 Notes
 -----
-In Flax NNX the leaves of a posterior must be parameters, because `flax.nnx.grad` and
+In Flax NNX the leaves of a `Weight` must be parameters, because `flax.nnx.grad` and
 `flax.nnx.Optimizer` with ``wrt=nnx.Param`` skip bare arrays::
 
     class Layer(nnx.Module):
         def __init__(self, rngs):
             kernel = nnx.initializers.he_normal()(rngs.params(), (4, 3))
-            self.weight = nnx.data(jax.tree.map(nnx.Param, nn.Normal.from_mean(kernel)))
+            self.weight = nnx.data(jax.tree.map(nnx.Param, nn.Weight.from_mean(kernel)))
             self.bias = nnx.Param(jnp.zeros(3))
 
         def __call__(self, x, key=None):
             return nn.dense(x, self.weight, self.bias, key=key)
 
-`flax.serialization` must know the types of posteriors. Register them before the program writes or
-reads a tree::
+`flax.serialization` must know the type `Weight`. Register it before the program writes or reads a
+tree::
 
-    for kind in (nn.Normal, nn.Dropout):
-        serialization.register_serialization_state(
-            kind,
-            lambda node: serialization.to_state_dict(jax.tree.leaves(node)),
-            lambda node, state: jax.tree.unflatten(
-                jax.tree.structure(node),
-                serialization.from_state_dict(jax.tree.leaves(node), state),
-            ),
-        )
+    serialization.register_serialization_state(
+        nn.Weight,
+        lambda node: serialization.to_state_dict(jax.tree.leaves(node)),
+        lambda node, state: jax.tree.unflatten(
+            jax.tree.structure(node),
+            serialization.from_state_dict(jax.tree.leaves(node), state),
+        ),
+    )
 
 References
 ----------
@@ -47,7 +47,7 @@ Examples
 >>> import jax
 >>> import jax.numpy as jnp
 >>> from logunif_kl.jax import nn
->>> params = {"weight": nn.Normal.from_mean(0.1 * jnp.ones((4, 3))), "bias": jnp.zeros(3)}
+>>> params = {"weight": nn.Weight.from_mean(0.1 * jnp.ones((4, 3))), "bias": jnp.zeros(3)}
 >>> x, labels = jnp.ones((8, 4)), jnp.zeros(8, int)
 >>> @jax.jit
 ... def loss(params, key):
@@ -59,7 +59,10 @@ Examples
 (4, 3)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from ..._layers import Prediction, Prior, Sparsity, ThresholdCurve
+from ...nn.posteriors import Additive, Correlated, Grouped, Multiplicative, Scaled
 from ._conv import conv
 from ._dense import dense
 from ._elbo import Bound, cosine_warm_up, cyclical_warm_up, elbo, linear_warm_up
@@ -69,14 +72,12 @@ from ._expected_log_likelihood import (
     expected_categorical_log_likelihood,
     expected_normal_log_likelihood,
 )
-from ._groups import Groups, Scaled
 from ._likelihoods import (
     bernoulli_log_likelihood,
     categorical_log_likelihood,
     normal_log_likelihood,
 )
 from ._moments import Moments, avg_pool, max_pool, relu
-from ._posterior import Dropout, Normal
 from ._predict import predict
 from ._priors import (
     HorseshoePrior,
@@ -88,14 +89,16 @@ from ._priors import (
 from ._samples import sample, to_deterministic, to_variational, zero_means
 from ._sparsity import density_threshold, log_alpha, prune, sparsity, threshold_curve
 from ._trees import kl, named_kl, neg_kl
+from ._weight import Weight
 
 __all__ = [
+    "Additive",
     "Bound",
-    "Dropout",
-    "Groups",
+    "Correlated",
+    "Grouped",
     "HorseshoePrior",
     "Moments",
-    "Normal",
+    "Multiplicative",
     "NormalPrior",
     "PowerPrior",
     "Prediction",
@@ -105,6 +108,7 @@ __all__ = [
     "Sparsity",
     "StudentTPrior",
     "ThresholdCurve",
+    "Weight",
     "avg_pool",
     "bernoulli_log_likelihood",
     "categorical_log_likelihood",
@@ -135,3 +139,16 @@ __all__ = [
     "to_variational",
     "zero_means",
 ]
+
+_BEFORE = {
+    "Normal": "nn.Weight.from_mean(mean), or nn.Weight(mean, log_sigma2)",
+    "Dropout": "nn.Weight.from_mean(mean, nn.Multiplicative(...)), or nn.Correlated(...)",
+    "Groups": "nn.Weight.from_mean(mean, nn.Grouped(...))",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Name the call that takes the place of a class of before."""
+        instead = f": use {_BEFORE[name]}" if name in _BEFORE else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")

@@ -86,14 +86,14 @@ def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return len(aligned) == len(to) and all(a in (1, b) for a, b in zip(aligned, to, strict=True))
 
 
-def axis_of(name: str, axis: int, theta: Array) -> int:
-    """Convert an axis to a non-negative one. Raise ValueError if theta has no such axis."""
-    if not isinstance(axis, int) or not -theta.ndim <= axis < theta.ndim:
+def axis_of(name: str, axis: int, mean: Array) -> int:
+    """Convert an axis to a non-negative one. Raise ValueError if mean has no such axis."""
+    if not isinstance(axis, int) or not -mean.ndim <= axis < mean.ndim:
         raise ValueError(
-            f"{name} must be an axis of theta of shape {theta.shape}, but {shown(axis)} was given: "
+            f"{name} must be an axis of means of shape {mean.shape}, but {shown(axis)} was given: "
             "pass another"
         )
-    return axis % theta.ndim
+    return axis % mean.ndim
 
 
 def positive_integers(

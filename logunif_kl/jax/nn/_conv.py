@@ -13,17 +13,16 @@ from jax import lax
 
 from ..._layers import count
 from ._arguments import positive_integers
-from ._groups import Scaled
 from ._layer import Product, add_bias, draw
 from ._moments import real_input
-from ._posterior import Dropout, Normal, check_scales, posterior_of
+from ._weight import Weight, parts_of
 
 Array = Any
 
 
 def conv(
     x: Any,
-    weight: Normal | Dropout | Scaled | jax.Array,
+    weight: Weight | jax.Array,
     bias: Any = None,
     *,
     window_strides: int | Sequence[int] = 1,
@@ -54,10 +53,9 @@ def conv(
     ----------
     x : array or Moments
         The input, in the layout of `dimension_numbers`. For `Moments`, see `dense`.
-    weight : Normal, Groups, Dropout or Scaled
-        The posterior of the kernel, in the layout of `dimension_numbers`. If its noise
-        is correlated, its ``input_axis`` and ``groups`` must be those of the convolution. Without a
-        key also an array.
+    weight : Weight or array
+        The kernel, in the layout of `dimension_numbers`. If its posterior has scales, its
+        ``input_axis`` and ``groups`` must be those of the convolution. An array has no noise.
     bias : array, optional
         Of shape (output channels,).
     window_strides, lhs_dilation, rhs_dilation : int or sequence of int, optional
@@ -71,7 +69,7 @@ def conv(
     feature_group_count : int, optional
         The number of groups of channels.
     key, estimator, dtype, precision
-        See `dense`. With correlated noise, ``"local"`` and ``"per_example"`` both draw one scale
+        See `dense`. With `Correlated`, ``"local"`` and ``"per_example"`` both draw one scale
         for each channel of each example.
 
     Returns
@@ -89,15 +87,15 @@ def conv(
     >>> import jax
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> weight = nn.Normal.from_mean(jnp.ones((3, 3, 1, 8)))
+    >>> weight = nn.Weight.from_mean(jnp.ones((3, 3, 1, 8)))
     >>> images = jnp.ones((2, 28, 28, 1))
     >>> layout = ("NHWC", "HWIO", "NHWC")
     >>> key = jax.random.key(0)
     >>> nn.conv(images, weight, padding="SAME", dimension_numbers=layout, key=key).shape
     (2, 28, 28, 8)
     """
-    posterior: Any = posterior_of(weight, key)
-    x, kernel = real_input(x), posterior._mean()
+    parts = parts_of(weight, key)
+    x, kernel = real_input(x), parts.mean()
     spatial = kernel.ndim - 2
     if x.ndim != kernel.ndim or spatial < 1:
         raise ValueError(
@@ -114,7 +112,7 @@ def conv(
             f"groups of {inputs} channels need {groups * inputs} channels and a multiple of "
             f"{groups} outputs: change the shapes or groups"
         )
-    check_scales(posterior, numbers.rhs_spec[1], groups)
+    parts.check_scales(numbers.rhs_spec[1], groups)
     each_dimension = partial(
         positive_integers, length=spatial, of="spatial dimensions", or_one=True
     )
@@ -144,5 +142,5 @@ def conv(
         return shape, deviations.reshape(along)
 
     product = Product(once, each, x.shape[batch], scales)
-    y = draw(product, x, posterior, key=key, estimator=estimator, dtype=dtype)
+    y = draw(product, x, parts, key=key, estimator=estimator, dtype=dtype)
     return add_bias(y, bias, numbers.out_spec[1])

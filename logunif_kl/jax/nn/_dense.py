@@ -10,17 +10,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ._groups import Scaled
 from ._layer import Product, add_bias, draw
 from ._moments import real_input
-from ._posterior import Dropout, Normal, check_scales, posterior_of
+from ._weight import Weight, parts_of
 
 Array = Any
 
 
 def dense(
     x: Any,
-    weight: Normal | Dropout | Scaled | jax.Array,
+    weight: Weight | jax.Array,
     bias: Any = None,
     *,
     key: Any = None,
@@ -46,16 +45,16 @@ def dense(
     x : array or Moments
         Inputs, of shape (..., inputs). For `Moments` the result is the `Moments` of the outputs,
         and `estimator` has no effect.
-    weight : Normal, Groups, Dropout or Scaled
-        The posterior of a kernel of shape (inputs, outputs). Without a key also an array, such as
-        `to_deterministic` returns.
+    weight : Weight or array
+        A kernel of shape (inputs, outputs). An array, such as `to_deterministic` returns, has no
+        noise, and takes no key.
     bias : array, optional
         Of shape (outputs,). The bias is not random.
     key : array, optional
         A key of `jax.random` for the noise. Without one the result is the mean, for evaluation.
     estimator : {"local", "per_example", "per_batch"}, optional
         What to draw: the outputs, new weights for each example ``x[i]``, or weights once for all
-        examples (section 2.1). A vector `x` is one example. With correlated noise ``"local"`` draws
+        examples (section 2.1). A vector `x` is one example. With `Correlated` ``"local"`` draws
         new scales for each vector ``x[..., :]``.
     dtype : dtype, optional
         The type of the products, by default the promoted type of `x` and the means.
@@ -72,11 +71,11 @@ def dense(
     Raises
     ------
     TypeError
-        If `weight` is not a posterior, if an array does not hold real floating-point numbers, or
+        If `weight` is not a `Weight`, if an array does not hold real floating-point numbers, or
         if `key` is not a key.
     ValueError
         If shapes do not fit, if `key` holds several keys, or if `estimator` is unknown. For
-        `Moments`, if a key is given or the noise is correlated.
+        `Moments`, if a key is given or the posterior has scales.
 
     Notes
     -----
@@ -92,7 +91,7 @@ def dense(
     >>> import jax
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> weight = nn.Normal(jnp.ones((3, 2)), jnp.zeros((3, 2)))
+    >>> weight = nn.Weight(jnp.ones((3, 2)), jnp.zeros((3, 2)))
     >>> x = jnp.array([[1.0, 2.0, 2.0]])
     >>> print(nn.dense(x, weight))
     [[5. 5.]]
@@ -100,8 +99,8 @@ def dense(
     >>> print(y.mean().round(1), y.std().round(1))
     5.0 3.0
     """
-    posterior: Any = posterior_of(weight, key)
-    x, kernel = real_input(x), posterior._mean()
+    parts = parts_of(weight, key)
+    x, kernel = real_input(x), parts.mean()
     if kernel.ndim != 2:
         raise ValueError(
             f"weight of shape {kernel.shape} is not a kernel of a dense layer: pass shape "
@@ -112,7 +111,7 @@ def dense(
             f"x of shape {x.shape} does not fit a kernel of shape {kernel.shape}: pass x of shape "
             f"(..., {kernel.shape[0]})"
         )
-    check_scales(posterior, 0, 1)
+    parts.check_scales(0, 1)
     once = partial(jnp.matmul, precision=precision)
 
     def each(x: Array, kernels: Array) -> Array:
@@ -129,5 +128,5 @@ def dense(
         return shape, deviations
 
     product = Product(once, each if x.ndim > 1 else None, x.shape[0], scales)
-    y = draw(product, x, posterior, key=key, estimator=estimator, dtype=dtype)
+    y = draw(product, x, parts, key=key, estimator=estimator, dtype=dtype)
     return add_bias(y, bias)

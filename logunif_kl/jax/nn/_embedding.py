@@ -15,14 +15,14 @@ from ._arguments import real_numbers, working
 from ._layer import ESTIMATORS
 from ._moments import Moments, check_moments
 from ._noise import check_key, normals, root, wide, widened
-from ._posterior import Dropout, Normal, check_scales, posterior_of
+from ._weight import Parts, Weight, parts_of
 
 Array = Any
 
 
 def embedding(
     ids: Any,
-    weight: Normal | Dropout | jax.Array,
+    weight: Weight | jax.Array,
     *,
     key: Any = None,
     estimator: str = "local",
@@ -39,9 +39,9 @@ def embedding(
         The rows to look up, of any shape. For ``Moments(ids)`` the result is the `Moments` of the
         rows. As in `jax.numpy.take`, negative ids count from the end,
         and ids outside the table give NaN.
-    weight : Normal or Dropout
-        The posterior of a table of shape (rows, columns). The rows are its input units, the columns
-        its output units. Without a key also an array.
+    weight : Weight or array
+        A table of shape (rows, columns). The rows are its input units, the columns its output
+        units. An array has no noise, and takes no key.
     key : array, optional
         A key of `jax.random` for the noise. Without one the result is the mean, for evaluation.
     estimator : {"local", "per_example", "per_batch"}, optional
@@ -65,21 +65,21 @@ def embedding(
     >>> import jax
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> weight = nn.Dropout.from_mean(jnp.arange(6.0).reshape(3, 2), sharing="input")
+    >>> weight = nn.Weight.from_mean(jnp.arange(6.0).reshape(3, 2), nn.Multiplicative("input"))
     >>> print(nn.embedding(jnp.array([2, 0]), weight))
     [[4. 5.]
      [0. 1.]]
     >>> nn.embedding(jnp.array([[2, 0, 2]]), weight, key=jax.random.key(0)).shape
     (1, 3, 2)
     """
-    posterior: Any = posterior_of(weight, key)
-    if "scale" in posterior._posterior.parameters:
+    parts = parts_of(weight, key)
+    if "scale" in parts.posterior.parameters:
         raise ValueError(
-            "weight is a Scaled posterior, which has no form for an embedding: use Normal, Groups "
-            "or Dropout"
+            f"an embedding cannot have the posterior {parts.posterior}: use Additive, Grouped, "
+            "Multiplicative or Correlated"
         )
     one_of("estimator", estimator, ESTIMATORS)
-    table = posterior._mean()
+    table = parts.mean()
     if table.ndim != 2:
         raise ValueError(
             f"weight of shape {table.shape} is not a table of embeddings: pass shape "
@@ -98,30 +98,29 @@ def embedding(
     dtype = working(table, table, dtype)
     mean = jnp.take(table, ids, axis=0)
     if isinstance(given, Moments):
-        check_moments(key, posterior)
+        check_moments(key, parts.posterior)
         return replace(
             given,
             mean=mean.astype(dtype),
-            variance=jnp.take(posterior._variances(), ids, axis=0).astype(wide(dtype)),
+            variance=jnp.take(parts.variances(), ids, axis=0).astype(wide(dtype)),
         )
     if key is None:
         return mean.astype(dtype)
     check_key(key)
-    check_scales(posterior, 0, 1)
+    parts.check_scales(0, 1)
     ids = jnp.where(ids < 0, ids + table.shape[0], ids)
-    columns = table.shape[1] if posterior._posterior.independent else 1
-    deviations = _deviations(posterior, ids, widened(mean))
+    columns = table.shape[1] if parts.posterior.independent else 1
+    deviations = _deviations(parts, ids, widened(mean))
     noise = _noise(key, ids, columns, estimator, deviations.dtype)
     return (widened(mean) + deviations * noise).astype(dtype)
 
 
-def _deviations(weight: Normal | Dropout, ids: Array, mean: Array) -> Array:
+def _deviations(parts: Parts, ids: Array, mean: Array) -> Array:
     """Return the standard deviations of the rows at these ids. `mean` holds the rows' means."""
-    spread = weight._log_variances()
-    spread = spread.reshape((1,) * (2 - spread.ndim) + spread.shape)
+    spread = parts.log_variances()
     rows = jnp.take(spread, ids, axis=0) if spread.shape[0] > 1 else spread[0]
     deviations = root(rows)
-    return mean * deviations if weight._posterior.relative else deviations
+    return mean * deviations if parts.posterior.relative else deviations
 
 
 def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> Array:

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 
 from ..._layers import one_of
 from ._arguments import in_type_of_variance, real_numbers, working
-from ._base import Posterior
 from ._bound import finite_gradient
 from ._moments import Moments, through
 from ._noise import check_key, normals, widened, with_noise
+from ._weight import Parts
 
 Array = Any
 
@@ -41,7 +41,7 @@ class Product(NamedTuple):
 def draw(
     product: Product,
     x: Array | Moments,
-    weight: Posterior,
+    weight: Parts,
     *,
     key: Any,
     estimator: str,
@@ -49,7 +49,7 @@ def draw(
 ) -> Array | Moments:
     """Draw an output. Return its mean if there is no key, and its moments for `Moments`."""
     one_of("estimator", estimator, ESTIMATORS)
-    mean = weight._mean()
+    mean = weight.mean()
     if isinstance(x, Moments):
         return through(product.once, x, weight, key=key, dtype=working(x.mean, mean, dtype))
     dtype = working(x, mean, dtype)
@@ -57,14 +57,13 @@ def draw(
     if key is None:
         return product.once(x, theta)
     check_key(key)
-    posterior = weight._posterior
+    posterior = weight.posterior
     if posterior.scaled:
         of_scales = key
         if posterior.independent:
             key, of_scales = jax.random.split(key)
-        x = _scaled(product, x, weight._scale_moments(), of_scales, estimator)
-        weight = weight._weights()
-        theta = weight._mean().astype(dtype)
+        x = _scaled(product, x, weight.scale_moments(), of_scales, estimator)
+        theta = weight.given.mean.astype(dtype)
     if not posterior.independent:
         return product.once(x, theta)
     if estimator == "local":
@@ -72,16 +71,19 @@ def draw(
         squares = widened(x)
         # The gradient with respect to the square of a tiny input overflows if a variance is large.
         squares = finite_gradient(squares * squares).astype(low)
-        variance = product.once(squares, weight._variances().astype(low))
+        variance = product.once(squares, weight.variances().astype(low))
         return with_noise(product.once(x, theta), variance, key)
     if estimator == "per_batch" or product.each is None:
         return product.once(x, sample_weights(weight, key, (), dtype))
     return product.each(x, sample_weights(weight, key, (product.examples,), dtype))
 
 
-def sample_weights(weight: Posterior, key: Array, before: tuple[int, ...], dtype: Any) -> Array:
-    """Draw weights, with the additional leading axes `before`, and clip them to finite numbers."""
-    mean, deviations = widened(weight._mean()), weight._deviations()
+def sample_weights(weight: Parts, key: Array, before: tuple[int, ...], dtype: Any) -> Array:
+    """Draw weights without their scales, and clip them to finite numbers.
+
+    The result has the additional leading axes `before`.
+    """
+    mean, deviations = widened(weight.given.mean), weight.deviations()
     drawn = mean + deviations * normals(key, (*before, *mean.shape), mean.dtype)
     most = jnp.finfo(dtype).max
     return drawn.astype(dtype).clip(-most, most)

@@ -77,7 +77,7 @@ class Moments:
     >>> import jax
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> params = [nn.Normal.from_mean(0.1 * jnp.ones(shape)) for shape in ((4, 8), (8, 3))]
+    >>> params = [nn.Weight.from_mean(0.1 * jnp.ones(shape)) for shape in ((4, 8), (8, 3))]
     >>> x, labels = jnp.ones((10, 4)), jnp.zeros(10, int)
     >>> def loss(params):
     ...     output = nn.dense(nn.relu(nn.dense(nn.Moments(x), params[0])), params[1])
@@ -126,18 +126,14 @@ def real_input(x: Any) -> Any:
     return x._checked() if isinstance(x, Moments) else real_array("x", x)
 
 
-def check_moments(key: Any, weight: Any) -> None:
+def check_moments(key: Any, posterior: Any) -> None:
     """Raise ValueError if moments cannot pass through a layer with this key and posterior."""
     if key is not None:
         raise ValueError("x is Moments, for which no noise is drawn, but a key was given: omit key")
-    if not weight._posterior.independent:
+    if posterior.scaled:
         raise ValueError(
-            "moments need independent weights, but noise='correlated' was given: make the Dropout "
-            "with noise='independent'"
-        )
-    if weight._posterior.scaled:
-        raise ValueError(
-            f"moments need independent weights, but a {type(weight).__name__} was given: use Normal"
+            f"moments need independent weights, but the posterior {posterior} was given: "
+            "use Additive, Grouped or Multiplicative"
         )
 
 
@@ -150,8 +146,8 @@ def through(
     dtype: Any,
 ) -> Moments:
     """Return the moments of the output of a layer, whose mean has the type `dtype`."""
-    check_moments(key, weight)
-    kernel, variance = weight._mean(), x.variance
+    check_moments(key, weight.posterior)
+    kernel, variance = weight.mean(), x.variance
     mean, wide = multiply(x.mean.astype(dtype), kernel.astype(dtype)), widened(x.mean.astype(dtype))
     squares = wide * wide
     if variance is not None:
@@ -162,7 +158,7 @@ def through(
         squares,
         variance,
         widened(kernel.astype(dtype)),
-        weight._variances().astype(wide.dtype),
+        weight.variances().astype(wide.dtype),
     )
     most = jnp.finfo(total.dtype).max
     # Some convolutions round 0 to a negative number. jnp.clip would halve gradients at the limits.

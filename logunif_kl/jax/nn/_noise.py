@@ -69,7 +69,25 @@ def with_noise(mean: Array, variance: Array, key: Array) -> Array:
     Where the variance is 0 the result is the mean, and the derivative in the variance is 0.
     """
     variance = widened(variance)
-    quiet = variance <= 0.0  # False for NaN, so that the result is NaN
-    deviation = jnp.sqrt(jnp.where(quiet, 1.0, variance))
     noise = normals(key, mean.shape, variance.dtype)
-    return mean + jnp.where(quiet, 0.0, deviation * noise).astype(mean.dtype)
+    return mean + _scaled_by_root(variance, noise).astype(mean.dtype)
+
+
+@jax.custom_jvp
+def _scaled_by_root(variance: Array, noise: Array) -> Array:
+    quiet, deviation = _root(variance)
+    return jnp.where(quiet, 0.0, deviation * noise)
+
+
+@_scaled_by_root.defjvp
+def _scaled_by_root_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    variance, noise = primals
+    quiet, deviation = _root(variance)
+    # One array, where the derivatives of the operations would keep three.
+    ratio = jnp.where(quiet, 0.0, 0.5 * noise / deviation)
+    return _scaled_by_root(variance, noise), ratio * tangents[0]
+
+
+def _root(variance: Array) -> tuple[Array, Array]:
+    quiet = variance <= 0.0  # False for NaN, so that the result is NaN
+    return quiet, jnp.sqrt(jnp.where(quiet, 1.0, variance))

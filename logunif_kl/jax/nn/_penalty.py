@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._layers import SILENT, returned
 from ...nn.penalty import is_exact, is_other_prior
-from ...nn.posteriors import Term, of_groups
+from ...nn.terms import Term, of_groups
 from .. import neg_kl, neg_kl_normal
 from ..isotropic import neg_kl_vector
 from ._noise import widened

@@ -84,7 +84,7 @@ def predict(
     >>> import jax
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> weight = nn.Normal(jnp.array([[5.0, 0.0], [0.0, 5.0]]), jnp.zeros((2, 2)))
+    >>> weight = nn.Weight(jnp.array([[5.0, 0.0], [0.0, 5.0]]), jnp.zeros((2, 2)))
     >>> x = jnp.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     >>> found = nn.predict(lambda key: nn.dense(x, weight, key=key), jax.random.key(0), 1000)
     >>> print(found.entropy.round(1))  # the classes of the last two examples are equally likely

@@ -29,7 +29,7 @@ class NormalPrior(_layers.NormalPrior):
         \mathrm{KL}(q \,\Vert\, p) = \tfrac12 \left[\mu^2/\mathrm{variance} + e^t - 1 - t\right]
 
     It is zero where mu = 0 and sigma^2 is the variance of the prior. Pass it as the `penalty` of
-    `neg_kl`, `kl` or `named_kl`, for weights that are `Normal` nodes.
+    `neg_kl`, `kl` or `named_kl`, for weights with the posterior `Additive` or `Grouped`.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class NormalPrior(_layers.NormalPrior):
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> weight = nn.Normal(jnp.full(2, 0.5), jnp.zeros(2))
+    >>> weight = nn.Weight(jnp.full(2, 0.5), jnp.zeros(2))
     >>> print(nn.kl(weight, penalty=nn.NormalPrior(1.0)))  # 2 weights, each with 0.5^2/2
     0.25
     """
@@ -87,7 +87,7 @@ class StudentTPrior(_layers.StudentTPrior):
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> weight = nn.Normal(jnp.array([0.0, 1.0]), jnp.full(2, -2.0))
+    >>> weight = nn.Weight(jnp.array([0.0, 1.0]), jnp.full(2, -2.0))
     >>> print(f"{nn.neg_kl(weight, penalty=nn.StudentTPrior(df=1.0, scale=0.1)):.3f}")
     -3.251
     """
@@ -140,7 +140,7 @@ class HorseshoePrior(_layers.HorseshoePrior):
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> weight = nn.Normal(jnp.array([0.0, 1.0]), jnp.full(2, -2.0))
+    >>> weight = nn.Weight(jnp.array([0.0, 1.0]), jnp.full(2, -2.0))
     >>> print(f"{nn.neg_kl(weight, penalty=nn.HorseshoePrior(scale=0.1)):.3f}")
     -3.705
     """
@@ -192,7 +192,7 @@ class PowerPrior(_layers.PowerPrior):
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> weight = nn.Normal(jnp.array([0.0, 1.0]), jnp.full(2, -2.0))
+    >>> weight = nn.Weight(jnp.array([0.0, 1.0]), jnp.full(2, -2.0))
     >>> print(f"{nn.neg_kl(weight, penalty=nn.PowerPrior(0.5)):.3f}")
     1.701
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -14,19 +14,26 @@ import jax.numpy as jnp
 
 from ..._errors import shown, type_name
 from ..._layers import THRESHOLD, check_threshold, is_noisy
-from ...nn.posteriors import shared_shape
-from ._base import units_of
+from ...nn.posteriors import Additive
+from ...nn.terms import shared_shape
 from ._layer import sample_weights
 from ._noise import check_key, normals, widened
-from ._posterior import Normal
-from ._trees import is_posterior, mapped, posteriors
+from ._trees import is_leaf, is_variable, is_weight, mapped, weights_of
+from ._weight import Weight, parts_of
 
 Array = Any
 Where = Callable[[str, Any], bool]
 
 
-def to_variational(tree: Any, where: Where | None = None, *, log_sigma2: float = -10.0) -> Any:
-    """Make arrays in a tree of parameters Gaussian: replace them by `Normal` nodes.
+def to_variational(
+    tree: Any,
+    where: Where | None = None,
+    *,
+    posterior: Additive = Additive(),  # noqa: B008 (frozen)
+    input_axis: int = -2,
+    output_axis: int = -1,
+) -> Any:
+    """Make arrays in a tree of parameters Gaussian: replace them by `Weight` nodes.
 
     Call the model with ``sample(tree, key)`` in training, and with ``to_deterministic(tree)`` in
     evaluation. This serves models of any library whose parameters are a pytree, such as those of
@@ -36,25 +43,26 @@ def to_variational(tree: Any, where: Where | None = None, *, log_sigma2: float =
     Parameters
     ----------
     tree : pytree
-        The parameters of a model. Posteriors in it stay as they are.
+        The parameters of a model. `Weight` nodes in it stay as they are.
     where : callable, optional
         ``where(path, leaf)`` is true for the arrays to replace. `path` is a dotted path, such as
         ``"layers.0.weight"``. By default all floating-point arrays of two dimensions or more,
         except those with "bias" in their path.
-    log_sigma2 : float, optional
-        The logarithm of the initial variances.
+    posterior, input_axis, output_axis : optional
+        See `Weight.from_mean`. The axes are -2 and -1 in Flax, and 1 and 0 in Equinox.
 
     Returns
     -------
     pytree
-        The same tree with `Normal` nodes, whose means are the arrays.
+        The same tree with `Weight` nodes, whose means are the arrays. Variables of Flax NNX that
+        are shared in the tree are shared in the result.
 
     Raises
     ------
     TypeError
-        If `where` cannot be called.
+        If `where` cannot be called, or `posterior` is not a posterior.
     ValueError
-        If there is no such array, or `log_sigma2` is not finite.
+        If there is no such array.
 
     See Also
     --------
@@ -67,7 +75,7 @@ def to_variational(tree: Any, where: Where | None = None, *, log_sigma2: float =
     >>> from logunif_kl.jax import nn
     >>> params = {"kernel": jnp.ones((3, 2)), "bias": jnp.zeros(2)}
     >>> model = lambda params, x: x @ params["kernel"] + params["bias"]
-    >>> params = nn.to_variational(params, log_sigma2=-2.0)
+    >>> params = nn.to_variational(params, posterior=nn.Additive(initial=-2.0))
     >>> model(nn.sample(params, jax.random.key(0)), jnp.ones((4, 3))).shape
     (4, 2)
     >>> print(model(nn.to_deterministic(params), jnp.ones(3)), f"{nn.kl(params):.2f}")
@@ -80,21 +88,28 @@ def to_variational(tree: Any, where: Where | None = None, *, log_sigma2: float =
         )
     chosen = _matrix if where is None else where
     made = False
+    done: dict[int, Any] = {}
 
     def replaced(path: Any, leaf: Any) -> Any:
         nonlocal made
-        if is_posterior(leaf):
+        if is_weight(leaf):
             return leaf
+        if is_variable(leaf):
+            if id(leaf) not in done:
+                done[id(leaf)] = jax.tree_util.tree_map_with_path(
+                    lambda rest, each: replaced(path + rest, each), leaf, is_leaf=is_weight
+                )
+            return done[id(leaf)]
         if not chosen(jax.tree_util.keystr(path, simple=True, separator="."), leaf):
             return leaf
         made = True
-        return Normal.from_mean(leaf, log_sigma2)
+        return Weight.from_mean(leaf, posterior, input_axis=input_axis, output_axis=output_axis)
 
-    found = jax.tree_util.tree_map_with_path(replaced, tree, is_leaf=is_posterior)
+    found = jax.tree_util.tree_map_with_path(replaced, tree, is_leaf=is_leaf)
     if not made:
-        if any(map(is_posterior, jax.tree.leaves(tree, is_leaf=is_posterior))):
+        if any(map(is_weight, jax.tree.leaves(tree, is_leaf=is_weight))):
             raise ValueError(
-                "tree holds posteriors and no other array to make Gaussian: it is variational "
+                "tree holds Weight nodes and no other array to make Gaussian: it is variational "
                 "already"
             )
         raise ValueError(
@@ -105,7 +120,7 @@ def to_variational(tree: Any, where: Where | None = None, *, log_sigma2: float =
 
 
 def sample(tree: Any, key: Any) -> Any:
-    """Draw all posteriors in a tree, and return the tree with arrays in their place.
+    """Draw all weights in a tree, and return the tree with arrays in their place.
 
     The arrays are one sample of the weights: keep them over calls or time steps for Thompson
     sampling, rollouts and recurrent networks. Gradients reach the parameters of the posteriors.
@@ -120,35 +135,35 @@ def sample(tree: Any, key: Any) -> Any:
     Returns
     -------
     pytree
-        Arrays of the types of the means. Leaves outside of posteriors are unchanged.
+        Arrays of the types of the means. Leaves outside of `Weight` nodes are unchanged.
 
     Raises
     ------
     TypeError
         If `key` is not a key.
     ValueError
-        If there is no posterior in the tree, if `key` holds several keys, or if a posterior with
-        random scales has several groups of channels.
+        If there is no `Weight` in the tree, if `key` holds several keys, or if weights with random
+        scales have several groups of channels.
 
     Examples
     --------
     >>> import jax
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> params = {"weight": nn.Normal(jnp.ones(3), jnp.zeros(3)), "bias": jnp.zeros(1)}
+    >>> params = {"weight": nn.Weight(jnp.ones(3), jnp.zeros(3)), "bias": jnp.zeros(1)}
     >>> drawn = jax.vmap(nn.sample, (None, 0))(params, jax.random.split(jax.random.key(0), 10_000))
     >>> print(drawn["weight"].mean().round(1), drawn["weight"].std().round(1))
     1.0 1.0
     """
     check_key(key)
-    posteriors(tree)
+    weights_of(tree)
     numbers = count()
 
     return mapped(lambda node: _drawn(node, jax.random.fold_in(key, next(numbers))), tree)
 
 
 def to_deterministic(tree: Any, threshold: float | None = None) -> Any:
-    """Return a tree with the means in place of the posteriors.
+    """Return a tree with the means in place of the `Weight` nodes.
 
     Parameters
     ----------
@@ -161,8 +176,8 @@ def to_deterministic(tree: Any, threshold: float | None = None) -> Any:
     Returns
     -------
     pytree
-        Leaves outside of posteriors are unchanged. `dense`, `conv` and `embedding` take the arrays
-        in place of posteriors, without a key.
+        Leaves outside of `Weight` nodes are unchanged. `dense`, `conv` and `embedding` take the
+        arrays in place of these nodes, without a key.
 
     Raises
     ------
@@ -173,16 +188,16 @@ def to_deterministic(tree: Any, threshold: float | None = None) -> Any:
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> weight = nn.Normal(jnp.array([1.0, 0.1]), jnp.zeros(2))
+    >>> weight = nn.Weight(jnp.array([1.0, 0.1]), jnp.zeros(2))
     >>> print(nn.to_deterministic({"weight": weight}, threshold=3.0))
     {'weight': Array([1., 0.], dtype=float32)}
     """
-    posteriors(tree)
+    weights_of(tree)
     limit = math.inf if threshold is None else check_threshold(threshold)
 
     def mean(node: Any) -> Any:
-        noisy = is_noisy(node.log_alpha_of_weights(), limit)
-        return jnp.where(noisy, 0, node._mean())
+        parts = parts_of(node, None)
+        return jnp.where(is_noisy(parts.log_alpha(), limit), 0, parts.mean())
 
     return mapped(mean, tree)
 
@@ -218,17 +233,15 @@ def zero_means(tree: Any, threshold: float = THRESHOLD) -> Any:
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> nn.zero_means(nn.Normal(jnp.array([1.0, 0.1]), jnp.zeros(2))).mu
+    >>> nn.zero_means(nn.Weight(jnp.array([1.0, 0.1]), jnp.zeros(2))).mean
     Array([1., 0.], dtype=float32)
     """
-    posteriors(tree)
+    weights_of(tree)
     threshold = check_threshold(threshold)
 
     def zeroed(node: Any) -> Any:
         noisy = is_noisy(node.log_alpha_of_weights(), threshold)
-        name = fields(node)[0].name
-        means = jax.tree.map(lambda leaf: jnp.where(noisy, 0, leaf), getattr(node, name))
-        return replace(node, **{name: means})
+        return replace(node, mean=jax.tree.map(lambda leaf: jnp.where(noisy, 0, leaf), node.mean))
 
     return mapped(zeroed, tree)
 
@@ -244,18 +257,20 @@ def _matrix(path: str, leaf: Any) -> bool:
 
 
 def _drawn(node: Any, key: Array) -> Array:
-    mean, posterior = node._mean(), node._posterior
+    parts = parts_of(node, key)
+    posterior, given = parts
+    mean = given.mean
     if not posterior.scaled:
-        return sample_weights(node, key, (), mean.dtype)
-    if node.groups > 1:
+        return sample_weights(parts, key, (), mean.dtype)
+    if given.groups > 1:
         raise ValueError(
-            f"the posterior has random scales in groups={node.groups}, for which no weights can be "
-            "drawn: use Normal"
+            f"weights with random scales cannot be drawn in groups, but groups={given.groups} was "
+            "given: use another posterior, such as Additive"
         )
-    shape = shared_shape("input", mean.shape, units_of(mean, "input", node.input_axis, -1))
-    means, deviations = node._scale_moments()
+    shape = shared_shape("input", mean.shape, given.units)
+    means, deviations = parts.scale_moments()
     if posterior.independent:
         key, own = jax.random.split(key)
-        mean = sample_weights(node._weights(), own, (), mean.dtype)
+        mean = sample_weights(parts, own, (), mean.dtype)
     scales = means + deviations * normals(key, (math.prod(shape),), deviations.dtype)
     return (widened(mean) * scales.reshape(shape)).astype(mean.dtype)

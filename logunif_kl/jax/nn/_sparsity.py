@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -25,8 +25,9 @@ from ..._layers import (
     threshold_that_keeps,
 )
 from ...methods._progress import progress_bar
-from ...nn.posteriors import summed
-from ._trees import mapped, posteriors
+from ...nn.terms import summed
+from ._trees import mapped, weights_of
+from ._weight import parts_of
 
 Array = Any
 
@@ -42,21 +43,21 @@ def log_alpha(tree: Any) -> dict[str, Any]:
     Returns
     -------
     dict of str to jax.Array
-        ``log_alpha_of_weights()`` of each posterior, by its path in the tree. Log alpha is inf
+        ``log_alpha_of_weights()`` of each `Weight`, by its path in the tree. Log alpha is inf
         where the mean is 0.
 
     Examples
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> nn.log_alpha({"weight": nn.Normal(jnp.array([1.0, 0.0]), jnp.zeros(2))})
+    >>> nn.log_alpha({"weight": nn.Weight(jnp.array([1.0, 0.0]), jnp.zeros(2))})
     {'weight': Array([ 0., inf], dtype=float32)}
     """
-    return {name: node.log_alpha_of_weights() for name, node in posteriors(tree)}
+    return {name: node.log_alpha_of_weights() for name, node in weights_of(tree)}
 
 
 def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
-    """Count the weights that a threshold on log alpha keeps, in total and by posterior.
+    """Count the weights that a threshold on log alpha keeps, in total and by `Weight`.
 
     A weight is kept if its mean is not 0 and its log alpha is not above the threshold. The function
     returns Python numbers, so it cannot be used under `jax.jit`.
@@ -73,7 +74,7 @@ def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
     -------
     Sparsity
         The counts ``kept`` and ``weights``, the fraction ``pruned`` and the ratio ``compression``.
-        ``layers`` has the same for each posterior, by its path in the tree.
+        ``layers`` has the same for each `Weight`, by its path in the tree.
 
     Raises
     ------
@@ -84,27 +85,22 @@ def sparsity(tree: Any, threshold: float = THRESHOLD) -> Sparsity:
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> found = nn.sparsity({"weight": nn.Normal(jnp.array([1.0, 0.1, 0.0]), jnp.zeros(3))})
+    >>> found = nn.sparsity({"weight": nn.Weight(jnp.array([1.0, 0.1, 0.0]), jnp.zeros(3))})
     >>> found.kept, found.weights, found.compression
     (1, 3, 3.0)
     """
     threshold = check_threshold(threshold)
-    return Sparsity.of(
-        {
-            name: Sparsity(int(_kept(node, threshold).sum()), int(node._mean().size))
-            for name, node in posteriors(tree)
-        }
-    )
+    kept = {name: _kept(node, threshold) for name, node in weights_of(tree)}
+    return Sparsity.of({name: Sparsity(int(x.sum()), x.size) for name, x in kept.items()})
 
 
 def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     """Set the means and the variances of weights to 0 if log alpha is above a threshold.
 
-    In `Normal`, ``log_sigma2`` becomes -1e4, which makes the variance and the KL 0. In `Dropout`,
-    the variance alpha theta^2 is 0 because theta is 0. Weights that share an alpha, because
-    ``sharing`` is ``"input"`` or ``"output"``, are pruned together, like the units in Louizos,
-    Ullrich, Welling, "Bayesian Compression for Deep Learning" (2017). The function can be used
-    under `jax.jit`.
+    ``log_sigma2`` becomes -1e4, which makes the variance and the KL 0. With ``log_alpha``, the
+    variance is 0 because the mean is 0. Weights that share an alpha, because ``sharing`` is
+    ``"input"`` or ``"output"``, are pruned together, like the units in Louizos, Ullrich, Welling,
+    "Bayesian Compression for Deep Learning" (2017). The function can be used under `jax.jit`.
 
     Parameters
     ----------
@@ -120,7 +116,7 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     Returns
     -------
     pytree
-        Of the same structure and types. Leaves outside of posteriors are unchanged.
+        Of the same structure and types. Leaves outside of `Weight` nodes are unchanged.
 
     Raises
     ------
@@ -131,25 +127,26 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> nn.prune({"weight": nn.Normal(jnp.array([1.0, 0.1]), jnp.zeros(2))})["weight"].mu
+    >>> nn.prune({"weight": nn.Weight(jnp.array([1.0, 0.1]), jnp.zeros(2))})["weight"].mean
     Array([1., 0.], dtype=float32)
     """
     threshold = check_threshold(threshold)
     like = tree if like is None else like
-    wanted: Any = jax.tree.structure(tree)
-    if jax.tree.structure(like) != wanted:
+    structure: Any = jax.tree.structure(tree)
+    if jax.tree.structure(like) != structure:
         raise ValueError(
             "the structures of tree and like differ: for like, pass the tree that prune returned"
         )
-    for (name, node), (_, other) in zip(posteriors(tree), posteriors(like), strict=True):
-        if node._mean().shape != other._mean().shape:
+    for (name, node), (_, other) in zip(weights_of(tree), weights_of(like), strict=True):
+        shape, wanted = (parts_of(each, None).mean().shape for each in (other, node))
+        if shape != wanted:
             raise ValueError(
-                f"like has weights of shape {other._mean().shape} at {name!r}, where tree has "
-                f"{node._mean().shape}: pass what prune returned for the same model"
+                f"like has weights of shape {shape} at {name!r}, where tree has {wanted}: pass "
+                "what prune returned for the same model"
             )
 
     def both(node: Any, other: Any) -> Any:
-        return _pruned(node, _kept(node, threshold) & (other._mean() != 0))
+        return _pruned(node, _kept(node, threshold) & (parts_of(other, None).mean() != 0))
 
     return mapped(both, tree, like)
 
@@ -194,7 +191,7 @@ def threshold_curve(
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> weight = nn.Normal(jnp.array([[1.0], [0.5], [0.1]]), jnp.zeros((3, 1)))
+    >>> weight = nn.Weight(jnp.array([[1.0], [0.5], [0.1]]), jnp.zeros((3, 1)))
     >>> x = jnp.array([1.0, 2.0, 3.0])
     >>> curve = nn.threshold_curve(weight, lambda w: abs(nn.dense(x, w)[0] - 2), [-1.0, 3.0, 6.0])
     >>> [each.kept for each in curve.sparsities], curve.choose()
@@ -243,22 +240,21 @@ def density_threshold(tree: Any, density: float) -> float:
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> weight = nn.Normal(jnp.array([1.0, 0.1, 0.5, 0.0]), jnp.zeros(4))  # 0, 4.6, 1.4, inf
+    >>> weight = nn.Weight(jnp.array([1.0, 0.1, 0.5, 0.0]), jnp.zeros(4))  # 0, 4.6, 1.4, inf
     >>> threshold = nn.density_threshold(weight, 0.5)
     >>> print(f"{threshold:.4f}")
     1.3863
     >>> nn.sparsity(weight, threshold).kept
     2
     """
-    each = [
-        np.where(np.asarray(node._mean()) == 0, math.inf, np.asarray(node.log_alpha_of_weights()))
-        for _, node in posteriors(tree)
-    ]
+    parts = [parts_of(node, None) for _, node in weights_of(tree)]
+    each = [np.where(np.asarray(x.mean()) == 0, math.inf, np.asarray(x.log_alpha())) for x in parts]
     return threshold_that_keeps(density, np.concatenate([x.astype(float).ravel() for x in each]))
 
 
 def _kept(node: Any, threshold: float) -> Array:
-    return (node._mean() != 0) & ~is_noisy(node.log_alpha_of_weights(), threshold)
+    parts = parts_of(node, None)
+    return (parts.mean() != 0) & ~is_noisy(parts.log_alpha(), threshold)
 
 
 def _pruned(node: Any, kept: Array) -> Any:
@@ -266,7 +262,7 @@ def _pruned(node: Any, kept: Array) -> Any:
 
     A group or a scale is silent if none of its weights is kept.
     """
-    posterior, name = node._posterior, fields(node)[0].name
+    posterior = node.posterior
     of_units = posterior.grouped or posterior.scaled
 
     def changed(leaves: Any, value: float) -> Any:
@@ -276,7 +272,7 @@ def _pruned(node: Any, kept: Array) -> Any:
 
         return jax.tree.map(masked, leaves)
 
-    silent = {name: 0.0}
+    silent = {"mean": 0.0}
     if not posterior.relative:
         silent |= {each: 0.0 if each == "scale" else SILENT for each in posterior.parameters}
     return replace(node, **{each: changed(getattr(node, each), x) for each, x in silent.items()})

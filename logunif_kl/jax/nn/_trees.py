@@ -1,10 +1,9 @@
-"""The KL of all posteriors in a pytree."""
+"""The KL of all weights in a pytree."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -13,9 +12,9 @@ import jax.numpy as jnp
 
 from ..._errors import derives, type_name
 from ...nn.penalty import check, check_of, is_exact
-from ._base import Posterior
 from ._penalty import total
 from ._priors import ScaleMixturePrior
+from ._weight import Weight
 
 Array = Any
 
@@ -23,26 +22,28 @@ Array = Any
 def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     """-KL(q || p) of all weights in a tree from the log-uniform prior: *maximise* it (ELBO sign).
 
-    The result is the sum of ``neg_kl_normal(mu, log_sigma2)`` over all `Normal` nodes and of
-    ``neg_kl(log_alpha)`` over all `Dropout` nodes, as in `logunif_kl.jax`. A shared alpha counts
-    once for each weight that uses it. Other leaves, such as biases, do not count.
+    The result is a sum over all `Weight` nodes: with the posterior `Additive` that of
+    ``neg_kl_normal(mean, log_sigma2)``, and with `Multiplicative` that of ``neg_kl(log_alpha)``, as
+    in `logunif_kl.jax`. A shared alpha counts once for each weight that uses it. Other leaves, such
+    as biases, do not count.
 
     Parameters
     ----------
     tree : pytree
-        Parameters, one posterior, or a model that is a pytree, such as an Equinox module. In a
-        Flax NNX module, store a posterior as ``nnx.data(jax.tree.map(nnx.Param, posterior))``,
-        because Flax does not train bare arrays. Posteriors that share all their NNX variables
-        count once, as in ``nnx.state``. Use ``nnx.jit`` and ``nnx.grad``, because `jax.jit` and
-        `jax.grad` separate shared variables. Posteriors of bare arrays count at every place where
-        they occur, because `jax.jit` does not tell which of its arguments were the same array.
+        Parameters, one `Weight`, or a model that is a pytree, such as an Equinox module. In a
+        Flax NNX module, store a weight as ``nnx.data(jax.tree.map(nnx.Param, weight))``, because
+        Flax does not train bare arrays. `Weight` nodes that share all their NNX variables count
+        once, as in ``nnx.state``. Use ``nnx.jit`` and ``nnx.grad``, because `jax.jit` and
+        `jax.grad` separate shared variables. Nodes of bare arrays count at every place where they
+        occur, because `jax.jit` does not tell which of its arguments were the same array.
     of : {"weights", "scales"}, optional
         Which KL to return. The default is the KL of the weights for independent noise, and that of
-        the scales s_i for correlated noise (Kingma et al. 2015, section 3.3).
+        the scales s_i for `Correlated` (Kingma et al. 2015, section 3.3).
     penalty : str, Fit or Prior, optional
         ``"exact"``, the name of a method in `logunif_kl.methods.METHODS` that has a gradient, or a
         `logunif_kl.fitting.Fit`. Approximations use ``zero_at=inf``. A `Prior`, such as a
-        `StudentTPrior`, replaces the log-uniform prior; all posteriors must then be `Normal`.
+        `StudentTPrior`, replaces the log-uniform prior; all posteriors must then be `Additive` or
+        `Grouped`.
 
     Returns
     -------
@@ -52,17 +53,16 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     Raises
     ------
     ValueError
-        If there is no posterior in the tree, if `penalty` is unknown, has no gradient or does not
-        return -KL of each weight, if the shapes of a posterior do not agree, or if `of` does not
-        fit the noise. With correlated noise the KL of the weights is infinite (Hron et al. 2017,
-        section 3).
+        If there is no `Weight` in the tree, if `penalty` is unknown, has no gradient or does not
+        return -KL of each weight, if the arrays of a `Weight` do not fit its posterior, or if `of`
+        does not. With `Correlated` the KL of the weights is infinite (Hron et al. 2017, section 3).
     TypeError
-        If the parameters of a posterior, or `penalty`, have a wrong type.
+        If the arrays of a `Weight`, or `penalty`, have a wrong type.
 
     See Also
     --------
     kl : the negative of this function, to be added to a loss.
-    named_kl : KL of each posterior, by name.
+    named_kl : KL of each `Weight`, by name.
     elbo : the bound from -KL and the likelihood of a minibatch.
 
     Examples
@@ -70,8 +70,8 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
     >>> params = {
-    ...     "hidden": nn.Normal(jnp.ones((2, 3)), jnp.zeros((2, 3))),
-    ...     "out": nn.Dropout.from_mean(jnp.ones((3, 1)), log_alpha=0.0, sharing="layer"),
+    ...     "hidden": nn.Weight(jnp.ones((2, 3)), jnp.zeros((2, 3))),
+    ...     "out": nn.Weight.from_mean(jnp.ones((3, 1)), nn.Multiplicative("layer", initial=0.0)),
     ...     "bias": jnp.zeros(3),
     ... }
     >>> print(nn.neg_kl(params).round(4), nn.kl(params).round(4))
@@ -99,14 +99,14 @@ def kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> print(nn.kl(nn.Normal(jnp.ones(10), jnp.zeros(10))).round(4))
+    >>> print(nn.kl(nn.Weight(jnp.ones(10), jnp.zeros(10))).round(4))
     4.2669
     """
     return -neg_kl(tree, of=of, penalty=penalty)
 
 
 def named_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> dict[str, Any]:
-    """KL(q || p) of each posterior in a tree.
+    """KL(q || p) of each `Weight` in a tree.
 
     Parameters
     ----------
@@ -116,14 +116,14 @@ def named_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> dic
     Returns
     -------
     dict of str to jax.Array
-        KL of each posterior, by its path in the tree, such as ``"layers.0.weight"``. If the tree
-        itself is a posterior, its path is the empty string.
+        KL of each `Weight`, by its path in the tree, such as ``"layers.0.weight"``. If the tree
+        itself is a `Weight`, its path is the empty string.
 
     Examples
     --------
     >>> import jax.numpy as jnp
     >>> from logunif_kl.jax import nn
-    >>> layer = {"weight": nn.Normal(jnp.ones(10), jnp.zeros(10)), "bias": jnp.zeros(1)}
+    >>> layer = {"weight": nn.Weight(jnp.ones(10), jnp.zeros(10)), "bias": jnp.zeros(1)}
     >>> for name, value in nn.named_kl({"layers": [layer]}).items():
     ...     print(name, value.round(4))
     layers.0.weight 4.2669
@@ -132,16 +132,16 @@ def named_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> dic
 
 
 def _each(tree: Any, of: str | None, penalty: Any) -> list[tuple[str, Array]]:
-    """Return the path and -KL of each posterior. Each has samples of its own from a mixture."""
+    """Return the path and -KL of each weight. Each has samples of its own from a mixture."""
     found = []
-    for i, (name, node) in enumerate(posteriors(tree)):
+    for i, (name, node) in enumerate(weights_of(tree)):
         own = penalty._of_posterior(i) if isinstance(penalty, ScaleMixturePrior) else penalty
         found.append((name, _neg_kl(node, of, own)))
     return found
 
 
-def posteriors(tree: Any) -> list[tuple[str, Any]]:
-    """Return each posterior with its dotted path. Raise ValueError if the tree has no posterior."""
+def weights_of(tree: Any) -> list[tuple[str, Weight]]:
+    """Return each `Weight` with its dotted path. Raise ValueError if the tree has none."""
     seen = set()
     named = []
     for path, node in _flat(tree):
@@ -151,60 +151,60 @@ def posteriors(tree: Any) -> list[tuple[str, Any]]:
             named.append((jax.tree_util.keystr(path, simple=True, separator="."), node))
     if not named:
         raise ValueError(
-            f"tree is of type {type_name(tree)} and holds no posterior: make weights Normal or "
-            "Dropout nodes, as to_variational does"
+            f"tree is of type {type_name(tree)} and holds no Weight: make its arrays Weight nodes, "
+            "as to_variational does"
         )
     return named
 
 
 def mapped(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """Replace each posterior by ``function(posterior, *others)``, and copy all other leaves.
+    """Replace each `Weight` by ``function(weight, *others)``, and copy all other leaves.
 
     Variables of Flax NNX that are shared in the tree are shared in the result.
     """
     done: dict[Hashable, Any] = {}
 
     def replaced(node: Any, *rest: Any) -> Any:
-        if is_posterior(node):
+        if is_weight(node):
             identity = _identity(node)
-        elif _is_variable(node):
+        elif is_variable(node):
             identity = id(node)
         else:
             return node
         if identity in done:
             return done[identity]
-        if is_posterior(node):
+        if is_weight(node):
             found = function(node, *rest)
         else:
-            found = jax.tree.map(replaced, node, *rest, is_leaf=is_posterior)
+            found = jax.tree.map(replaced, node, *rest, is_leaf=is_weight)
         if identity is not None:
             done[identity] = found
         return found
 
-    return jax.tree.map(replaced, tree, *others, is_leaf=_is_leaf)
+    return jax.tree.map(replaced, tree, *others, is_leaf=is_leaf)
 
 
-def is_posterior(node: Any) -> bool:
-    return isinstance(node, Posterior)
+def is_weight(node: Any) -> bool:
+    return isinstance(node, Weight)
 
 
 def _flat(tree: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield the path and the node of each posterior, those in one variable of Flax NNX once."""
+    """Yield the path and the node of each weight, those in one variable of Flax NNX once."""
     seen = set()
-    for path, node in jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_leaf)[0]:
-        if is_posterior(node):
+    for path, node in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]:
+        if is_weight(node):
             yield path, node
-        elif _is_variable(node) and id(node) not in seen:
+        elif is_variable(node) and id(node) not in seen:
             seen.add(id(node))
-            inside = jax.tree_util.tree_flatten_with_path(node, is_leaf=is_posterior)[0]
-            yield from ((path + rest, each) for rest, each in inside if is_posterior(each))
+            inside = jax.tree_util.tree_flatten_with_path(node, is_leaf=is_weight)[0]
+            yield from ((path + rest, each) for rest, each in inside if is_weight(each))
 
 
-def _is_leaf(node: Any) -> bool:
-    return is_posterior(node) or _is_variable(node)
+def is_leaf(node: Any) -> bool:
+    return is_weight(node) or is_variable(node)
 
 
-def _is_variable(node: Any) -> bool:
+def is_variable(node: Any) -> bool:
     """Return whether a node is a variable of Flax NNX, which several modules can share."""
     kind: Any = type(node)
     return _of_variables(kind)
@@ -215,21 +215,14 @@ def _of_variables(kind: Any) -> bool:
     return derives(kind, "flax", "Variable")
 
 
-def _identity(node: Posterior) -> Hashable:
-    """Return what two posteriors with the same variables have in common, or None for arrays."""
-    found: list[Any] = [type(node)]
-    for each in fields(node):  # type: ignore[arg-type]
-        value = getattr(node, each.name)
-        if each.metadata.get("static"):
-            found.append(value)
-        elif _is_variable(value):
-            found.append(id(value))
-        else:
-            return None
-    return tuple(found)
+def _identity(node: Weight) -> Hashable:
+    """Return what two nodes with the same variables have in common, or None for arrays."""
+    leaves, structure = jax.tree.flatten(node, is_leaf=is_variable)
+    return (structure, *map(id, leaves)) if all(map(is_variable, leaves)) else None
 
 
-def _neg_kl(node: Posterior, of: str | None, penalty: Any) -> Array:
-    check_of(of, node._posterior)
-    check(penalty, node._posterior, f"a {type(node).__name__} posterior", "use Normal")
-    return total(penalty, node._terms(is_exact(penalty)))
+def _neg_kl(node: Weight, of: str | None, penalty: Any) -> Array:
+    check_of(of, node.posterior)
+    what = f"the posterior {node.posterior}"
+    check(penalty, node.posterior, what, "use Additive or Grouped")
+    return total(penalty, node.posterior.terms(jnp, node._given(), is_exact(penalty)))

@@ -1,7 +1,8 @@
 """Layers with a Gaussian posterior over their weights, trained with the exact KL.
 
 Layers such as `VariationalLinear` replace those of `torch.nn`, and `to_variational` converts a
-network. `ELBO` computes the training objective. Train `log_sigma2` and `log_alpha` without weight
+network. Their `posterior` is an `Additive`, `Grouped`, `Multiplicative`, `Correlated` or `Scaled`.
+`ELBO` computes the training objective. Train `log_sigma2` and `log_alpha` without weight
 decay. After training, weights with a large alpha = sigma^2/mu^2 are mostly noise: `sparsity` counts
 them, `prune` masks them, and `to_sparse` and `to_deterministic` remove them.
 
@@ -24,6 +25,7 @@ Sequential(
 """
 
 from ..._layers import Prediction, Prior, Sparsity, ThresholdCurve
+from ...nn.posteriors import Additive, Correlated, Grouped, Multiplicative, Scaled
 from ._checkpoint import checkpoint_contexts
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._conversion import Conversion, conversion
@@ -68,22 +70,27 @@ from ._vbp import VBP, moments
 __all__ = [
     "ELBO",
     "VBP",
+    "Additive",
     "Bound",
     "Conversion",
+    "Correlated",
     "GaussianDropoutA",
     "GaussianDropoutLinear",
+    "Grouped",
     "HorseshoePrior",
     "LazyVariationalConv1d",
     "LazyVariationalConv2d",
     "LazyVariationalConv3d",
     "LazyVariationalLinear",
     "Moments",
+    "Multiplicative",
     "NormalPrior",
     "PowerPrior",
     "Prediction",
     "Prior",
     "SampledModule",
     "ScaleMixturePrior",
+    "Scaled",
     "SparseConv",
     "SparseEmbedding",
     "SparseLayer",

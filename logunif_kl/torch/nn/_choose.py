@@ -13,7 +13,7 @@ from ..._errors import OF_COMPLEX, shown
 from ...nn.posteriors import Additive
 from ._arguments import check_parameters, no_shape, shown_name
 from ._conversion import VARIATIONAL
-from ._options import DEFAULTS, of_units, shown_kind
+from ._options import DEFAULTS, check_table
 from ._sampled import SUFFIX
 from ._sampled_kinds import has_sampled_form, lazily_sampled, matrices
 from ._weight import VariationalModule
@@ -35,7 +35,7 @@ class Chosen(NamedTuple):
 def choose(model: torch.nn.Module, modules: Any, parameters: Any, posterior: Additive) -> Chosen:
     """Choose by the arguments of `to_variational`, and check that the choice can be converted."""
     accepted, found = _chooser(modules), Chosen([], {})
-    unsuited = _unsuited(posterior)
+    unsuited = type(posterior) is not Additive
     parts: dict[torch.nn.Module, bool] = {}
     """Whether attention was chosen, by its `out_proj`, with whose weight it computes itself."""
     for name, module in model.named_modules():
@@ -70,16 +70,16 @@ def choose(model: torch.nn.Module, modules: Any, parameters: Any, posterior: Add
         if unsuited:
             raise not_additive(name, model.get_submodule(name), posterior)
         _check_weights(name, model.get_submodule(name), names)
-    _check_shared(model, found.layers, posterior.sharing)
+    _check_shared(model, found.layers, posterior)
     return found
 
 
 def not_additive(name: str, module: torch.nn.Module, posterior: Additive) -> ValueError:
-    """Return the error for a module whose weights are sampled, with an option it cannot have."""
+    """Return the error for a module whose weights are sampled, with a posterior of layers."""
     return ValueError(
-        f"{_unsuited(posterior)} was given, but the weights of {shown_name(name)}, a "
+        f"posterior={posterior!r} was given, but the weights of {shown_name(name)}, a "
         f"{type(module).__name__}, can only be additive: leave it out with modules=, or pass "
-        "posterior='additive' and sharing='weight'"
+        "posterior=nn.Additive()"
     )
 
 
@@ -149,12 +149,8 @@ def _check_layer(name: str, module: Any, posterior: Additive) -> None:
     _check_names(name, module, [*DEFAULTS, *Additive.parameters, *posterior.parameters])
     _check_dtype(name, "weight", module.weight)
     if isinstance(module, torch.nn.Embedding):
-        unsuited = of_units(posterior)
-        if unsuited:
-            raise ValueError(
-                f"{unsuited} was given, which has no form for {shown_name(name)}, an Embedding: "
-                "leave it out with modules="
-            )
+        what = f"{shown_name(name)}, an Embedding"
+        check_table(posterior, what, "leave it out with modules=")
         _check_table(name, module)
 
 
@@ -198,22 +194,15 @@ def _check_table(name: str, module: Any) -> None:
             )
 
 
-def _unsuited(posterior: Additive) -> str | None:
-    """Return the option with which weights cannot be sampled, or None."""
-    if type(posterior) is Additive:
-        return None
-    return f"sharing={posterior.sharing!r}" if posterior.grouped else shown_kind(posterior)
-
-
-def _check_shared(model: torch.nn.Module, found: list[str], sharing: str) -> None:
+def _check_shared(model: torch.nn.Module, found: list[str], posterior: Additive) -> None:
     """Raise if layers with different alphas would share one weight."""
     seen: dict[int, tuple[str, Any]] = {}
     for name in found:
         module: Any = model.get_submodule(name)
-        unit = getattr(VARIATIONAL[type(module)]._units, sharing, None)
+        unit = getattr(VARIATIONAL[type(module)]._units, posterior.sharing, None)
         first, of_first = seen.setdefault(id(module.weight), (name, unit))
         if unit != of_first:
             raise ValueError(
-                f"modules {first!r} and {name!r} share a weight, which sharing={sharing!r} would "
-                "give two alphas: pass sharing='weight' or sharing='layer'"
+                f"modules {first!r} and {name!r} share a weight, which posterior={posterior!r} "
+                "would give two alphas: pass sharing='weight' or sharing='layer' to the posterior"
             )

@@ -138,7 +138,7 @@ class VariationalConv1d(_VariationalConv, torch.nn.Conv1d):
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalConv1d(2, 4, 3, posterior="multiplicative", sharing="output")
+    >>> layer = nn.VariationalConv1d(2, 4, 3, posterior=nn.Multiplicative("output"))
     >>> layer.log_alpha.shape
     torch.Size([4, 1, 1])
     >>> layer(torch.ones(5, 2, 6)).shape
@@ -167,12 +167,11 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
     ----------
     in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
         As for `torch.nn.Conv2d`, which also explains `device` and `dtype`.
-    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        As for `VariationalLinear`, but `sharing` refers to channels. `log_alpha` has the shape of
-        `weight`, but length 1 in each dimension along which it is shared. With groups and
-        ``sharing="input"`` or ``posterior="scaled"``, channels at the same position in their groups
-        share an alpha. With correlated noise or the scaled posterior, each input channel of an
-        example has one random scale.
+    posterior, estimator, penalty, generator
+        As for `VariationalLinear`, but the units are channels. A parameter of the posterior has the
+        shape of `weight`, but length 1 in each dimension along which it is shared. With `groups`,
+        input channels at the same position in their groups share their parameters. With
+        `Correlated` and `Scaled`, each input channel of an example has one random scale.
 
     Raises
     ------
@@ -184,7 +183,7 @@ class VariationalConv2d(_VariationalConv, torch.nn.Conv2d):
     >>> import torch
     >>> from logunif_kl.torch import nn
     >>> layer = nn.VariationalConv2d(
-    ...     2, 4, 3, padding=1, posterior="multiplicative", sharing="output"
+    ...     2, 4, 3, padding=1, posterior=nn.Multiplicative("output")
     ... )
     >>> layer.log_alpha.shape
     torch.Size([4, 1, 1, 1])
@@ -204,7 +203,7 @@ class VariationalConv3d(_VariationalConv, torch.nn.Conv3d):
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalConv3d(2, 4, 3, posterior="multiplicative", sharing="output")
+    >>> layer = nn.VariationalConv3d(2, 4, 3, posterior=nn.Multiplicative("output"))
     >>> layer.log_alpha.shape
     torch.Size([4, 1, 1, 1, 1])
     >>> layer(torch.ones(5, 2, 6, 6, 6)).shape

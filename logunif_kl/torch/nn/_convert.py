@@ -50,7 +50,7 @@ def to_variational(
     hooks and their mode (training or evaluation). In evaluation mode the copy gives the same
     outputs as `model`.
 
-    The variances are trainable even if a weight is frozen. With the additive posterior, weights
+    The variances are trainable even if a weight is frozen. With the posterior `Additive`, weights
     that are exactly 0 (after pruning, for example) get noise again. Layers with parametrizations,
     subclasses of layers and user-defined modules are converted only if `modules` or `parameters`
     choose them. Unless `modules` is given, a warning names the unconverted modules that have weight
@@ -64,9 +64,9 @@ def to_variational(
     ----------
     model : torch.nn.Module
         The network, or one layer.
-    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        As for `VariationalLinear`, the same for every layer. Sampled weights have the additive
-        posterior, and ignore `estimator`; with another `posterior` or `sharing` they are left.
+    posterior, estimator, penalty, generator
+        As for `VariationalLinear`, the same for every layer. Sampled weights have the posterior
+        `Additive`, and ignore `estimator`; with another `posterior` they are left.
     modules : type, tuple of types or callable, optional
         The modules to convert: all of exactly these types, or all for which ``modules(name,
         module)`` is true. A module that has no layer here becomes a `SampledModule`, in which all
@@ -94,7 +94,7 @@ def to_variational(
     ValueError
         If there is no layer to convert, all layers are variational already, an Embedding has
         `max_norm` or `sparse` or would have scales or groups (exclude it with `modules`), a chosen
-        module cannot have the given `posterior` or `sharing`, an option is invalid, layers that
+        module cannot have the given `posterior`, an option is invalid, layers that
         share a weight would have different alphas, the model has no parameter of a given name, or a
         module has an attribute with the name of an option or of a new parameter.
 
@@ -120,7 +120,7 @@ def to_variational(
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
     >>> nn.to_variational(model, modules=lambda name, module: name == "0")
     Sequential(
-      (0): VariationalLinear(in_features=4, out_features=3, bias=True, posterior='additive')
+      (0): VariationalLinear(in_features=4, out_features=3, bias=True)
       (1): ReLU()
       (2): Linear(in_features=3, out_features=2, bias=True)
     )
@@ -131,7 +131,7 @@ def to_variational(
     check_flag("inplace", inplace)
     whole(check_module(model))
     values = checked(options)
-    posterior = values["_lk_posterior"]
+    posterior = values["posterior"]
     chosen = choose(model, modules, parameters, posterior)
     if not chosen.layers and not chosen.sampled and not apart(model):
         _refuse_nothing(model, modules, posterior)

@@ -37,6 +37,8 @@ class Draws(threading.local):
                 "a network with sampled weights was called by torch.nn.DataParallel, whose copies "
                 "have no parameters: use torch.nn.parallel.DistributedDataParallel"
             )
+        for name in module.__dict__.get("_lk_gaussian", ()):
+            module._lk_parameter(name)  # type: ignore[operator]
         if self.calls and module is self.calls[0] and not _is_called(module):
             # A KeyboardInterrupt ended the last call, after which PyTorch calls no hooks.
             self.calls = []
@@ -49,6 +51,26 @@ class Draws(threading.local):
         self.calls = self.calls[:-1]
         if not self.calls:
             self.samples = {}
+
+    def refuse_forward(self) -> None:
+        """Raise if a network's ``forward`` was called itself, whose parts would each draw anew."""
+        if torch.compiler.is_compiling():
+            return
+        call, outside = torch.nn.Module._call_impl.__code__, False
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if code is call:
+                outside = outside or frame.f_locals["self"] is self.calls[0]
+            elif outside and code.co_name == "forward" and code.co_argcount:
+                owner = frame.f_locals.get(code.co_varnames[0])
+                module = isinstance(owner, torch.nn.Module) and owner not in self.calls
+                if module and self.is_hooked(owner):
+                    raise RuntimeError(
+                        f"forward of a {type(owner).__name__} was called itself, so its sampled "
+                        "weights would be drawn anew in each call of a part: call the module"
+                    )
+            frame = frame.f_back
 
     def is_hooked(self, module: torch.nn.Module) -> bool:
         return any(getattr(h, "__self__", None) is self for h in module._forward_hooks.values())

@@ -154,7 +154,7 @@ class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
             return super().forward(input)
         weight = wide(self.weight)
         variances = _alpha(self.p) * (weight * weight)
-        return sample_output(self, input, self.weight, self.bias, variances, False, self._draw)
+        return sample_output(self, input, self.weight, self.bias, variances, "variance", self._draw)
 
     _check_shape: Any = VariationalLinear._check_shape
     _product = VariationalLinear._product

@@ -121,7 +121,7 @@ class ELBO(torch.nn.Module):
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> model = nn.VariationalLinear(4, 3, initial=-2.0)
+    >>> model = nn.VariationalLinear(4, 3, posterior=nn.Additive(initial=-2.0))
     >>> elbo = nn.ELBO(model, nn.categorical_log_likelihood, dataset_size=1000)
     >>> x, target = torch.randn(10, 4), torch.arange(10) % 3
     >>> bound = elbo(x, target, kl_weight=nn.linear_warm_up(step=5, begin=0, end=10))

@@ -11,12 +11,12 @@ from torch.nn import functional as F
 
 from ..._errors import type_name
 from ..._layers import check_flag
-from ...nn.posteriors import Units
+from ...nn.terms import Units
 from ._arguments import check_dtype
 from ._layer import VariationalLayer
 from ._local import clamped
 from ._noise import settled
-from ._options import VariationalOptions, list_options, of_units
+from ._options import VariationalOptions, check_table, list_options
 
 Tensor = torch.Tensor
 
@@ -37,17 +37,17 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         As for `torch.nn.Embedding`. The row at this index is constant: it has no noise and no KL.
     max_norm, sparse
         Must be left at their defaults.
-    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        As for `VariationalLinear`. ``sharing="input"`` shares an alpha within each row, so that
-        `log_alpha` has the shape ``(num_embeddings, 1)``. ``"output"`` shares it within each
-        column, with shape ``(1, embedding_dim)``. With correlated noise, each row has one scale.
+    posterior, estimator, penalty, generator
+        As for `VariationalLinear`. With ``Multiplicative("input")`` each row has an alpha, so that
+        `log_alpha` has the shape ``(num_embeddings, 1)``. With ``Multiplicative("output")`` each
+        column has one, with shape ``(1, embedding_dim)``. With `Correlated`, each row has a scale.
 
     Raises
     ------
     ValueError
         As for `VariationalLinear`. Also if `max_norm` is given, because it would change the means
         but not the variances, if `sparse` is True, because the gradient of the KL is dense, or for
-        ``posterior="scaled"`` and for groups with the additive posterior.
+        the posteriors `Grouped` and `Scaled`.
     TypeError, RuntimeError
         As for `VariationalLinear`.
 
@@ -93,12 +93,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
             *(scale_grad_by_freq, sparse, _weight, _freeze, device, dtype),
         )
         self._become_variational(**options)
-        unsuited = of_units(self._lk_posterior)
-        if unsuited:
-            raise ValueError(
-                f"{unsuited} was given, which has no form for an embedding: pass "
-                "posterior='multiplicative'"
-            )
+        check_table(self.posterior, "an embedding", "pass posterior=nn.Multiplicative()")
 
     @classmethod
     def from_pretrained(  # type: ignore[override]
@@ -138,7 +133,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         --------
         >>> import torch
         >>> from logunif_kl.torch import nn
-        >>> table = nn.VariationalEmbedding.from_pretrained(torch.ones(3, 2), initial=-4.0)
+        >>> table = nn.VariationalEmbedding.from_pretrained(torch.ones(3, 2))
         >>> table.weight.requires_grad, table.log_sigma2.requires_grad
         (False, True)
         """
@@ -185,7 +180,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
                 )
             )
         deviations = (0.5 * log_variance).exp()
-        if self._lk_posterior.relative:
+        if self.posterior.relative:
             deviations = means * deviations
         if self.padding_idx is not None:
             deviations = deviations.masked_fill((input == self.padding_idx).unsqueeze(-1), 0.0)
@@ -193,7 +188,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
 
     def _noise_at(self, input: Tensor, means: Tensor) -> Tensor:
         rows, columns = self._lk_stored.shape
-        if not self._lk_posterior.independent:
+        if not self.posterior.independent:
             columns = 1
         if self._lk_estimator == "local":
             return self._lk_normals((*input.shape, columns), means)

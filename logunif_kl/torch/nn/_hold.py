@@ -57,7 +57,7 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(3, 1, initial=0.0)
+    >>> layer = nn.VariationalLinear(3, 1, posterior=nn.Additive(initial=0.0))
     >>> x = torch.ones(2, 3)
     >>> with nn.sampled(layer):
     ...     first, second = layer(x), layer(x)
@@ -73,7 +73,7 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
         if isinstance(module, (GaussianDropoutA, GaussianDropoutLinear)):
             raise ValueError(
                 f"{shown_name(name)} is a {type(module).__name__}, whose noise does not belong to "
-                "weights and cannot be kept: use VariationalLinear with noise='correlated'"
+                "weights and cannot be kept: use VariationalLinear with posterior=nn.Correlated()"
             )
         if isinstance(module, StochasticModule):
             found.append(module)
@@ -115,7 +115,7 @@ def to_sample(model: torch.nn.Module, generator: torch.Generator | None = None) 
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(3, 1, initial=0.0)
+    >>> layer = nn.VariationalLinear(3, 1, posterior=nn.Additive(initial=0.0))
     >>> nn.to_sample(layer)
     Linear(in_features=3, out_features=1, bias=True)
     """

@@ -10,19 +10,18 @@ import torch
 from torch.nn import Parameter
 
 from ..._errors import shown
+from ...nn.options import REPLACED, of_words
 from ...nn.penalty import check_of
+from ...nn.posteriors import Additive
 from . import _moments_rules, _penalty
 from ._hooks import means_assigned, own_parameter, refresh
-from ._local import exponential, sample_output
+from ._local import sample_output, variances_of
 from ._moments import Moments, check_input
 from ._options import (
     DEFAULTS,
-    OWN,
     VariationalOptions,
     checked,
-    kind,
     option,
-    posterior_of,
 )
 from ._undrawn import unwrapped
 from ._weights import GaussianWeights
@@ -43,10 +42,11 @@ class VariationalLayer(GaussianWeights):
     log_sigma2 or log_alpha : Parameter
         The logarithms of the variances sigma^2, or of alpha = sigma^2/mean^2.
     scale, scale_log_sigma2 : Parameter
-        With ``posterior="scaled"``: the means of the scales, and the logarithms of their variances.
-    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
-        The options, as for `VariationalLinear`. `posterior`, `sharing` and `noise` are fixed. You
-        may assign the others, which are then checked as in the constructor.
+        With the posterior `Scaled`: the means of the scales, and the logarithms of their variances.
+    posterior, estimator, penalty, generator
+        The options, as for `VariationalLinear`. You may assign them, which are then checked as in
+        the constructor. The class of the posterior and its `sharing` are fixed, so change a copy:
+        ``layer.posterior = dataclasses.replace(layer.posterior, max_log_alpha=0.0)``.
 
     Raises
     ------
@@ -54,7 +54,7 @@ class VariationalLayer(GaussianWeights):
         If this class itself is instantiated.
     """
 
-    _lk_own = ("_lk_posterior", *OWN)
+    _lk_own = tuple(DEFAULTS)
     bias: Tensor | None
     estimator: str
 
@@ -78,48 +78,36 @@ class VariationalLayer(GaussianWeights):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Check a value that is assigned to an option, and refuse to change the fixed options."""
-        if name in OWN:
-            value = option(name, value, self._lk_posterior)
+        if name in DEFAULTS:
+            value = option(name, value, self.posterior)
             if name == "penalty":
                 self._register_penalty(value)
                 return
-        elif name in DEFAULTS:
-            own = ("posterior", "sharing", "noise", "max_log_alpha", "initial")
-            given = {**{each: getattr(self, each) for each in own}, name: value}
-            if name in own[:3] and value != getattr(self, name):
-                raise AttributeError(
-                    f"{name} cannot be changed after the layer is made: make a new layer"
-                )
-            name, value = "_lk_posterior", posterior_of(**given)
-        if name == "weight" and not self._lk_posterior.relative:
+            if name == "posterior":
+                _check_changed(self.posterior, value)
+        elif name in REPLACED and not hasattr(self, name):
+            raise AttributeError(
+                f"{name} belongs to the posterior of a layer: change it as in layer.posterior = "
+                "dataclasses.replace(layer.posterior, max_log_alpha=0.0)"
+            )
+        if name == "weight" and not self.posterior.relative:
             _refuse_fusion(self, sys._getframe(1))
         super().__setattr__(name, unwrapped(value))
 
-    @property
-    def posterior(self) -> str:
-        return kind(self._lk_posterior)
-
-    @property
-    def sharing(self) -> str:
-        return self._lk_posterior.sharing
-
-    @property
-    def noise(self) -> str:
-        return "independent" if self._lk_posterior.independent else "correlated"
-
-    @property
-    def max_log_alpha(self) -> float | None:
-        return self._lk_posterior.max_log_alpha
-
-    @property
-    def initial(self) -> float:
-        return self._lk_posterior.initial
+    def __delattr__(self, name: str) -> None:
+        if name == "posterior":
+            raise AttributeError("a layer needs its posterior: assign another one instead")
+        super().__delattr__(name)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a layer, which may have been pickled when its posterior was five options."""
-        own = ("posterior", "sharing", "noise", "max_log_alpha", "initial")
-        given = {name: state.pop(name) for name in own if name in state}
-        super().__setstate__({**state, "_lk_posterior": posterior_of(**given)} if given else state)
+        state = {**state}
+        if isinstance(state.get("posterior"), str):
+            words = {name: state.pop(name) for name in ("posterior", *REPLACED) if name in state}
+            state["posterior"] = of_words(**words)
+        elif "_lk_posterior" in state:
+            state["posterior"] = state.pop("_lk_posterior")
+        super().__setstate__(state)
 
     def _lk_become_plain(self) -> None:
         super()._lk_become_plain()
@@ -139,7 +127,7 @@ class VariationalLayer(GaussianWeights):
 
     def _lk_initial_values(self) -> dict[str, float]:
         names = self._shapes(self._lk_stored.shape)
-        return {name: 1.0 if name == "scale" else self._lk_posterior.initial for name in names}
+        return {name: 1.0 if name == "scale" else self.posterior.initial for name in names}
 
     def reset_parameters(self) -> None:
         """Set the means and the bias as torch does, and log sigma^2 or log alpha to `initial`."""
@@ -157,40 +145,35 @@ class VariationalLayer(GaussianWeights):
         check_input(input)
         self._check_shape(input)
         if not self._lk_draws:
-            if "scale" not in self._lk_posterior.parameters and self._lk_mask() is None:
+            if "scale" not in self.posterior.parameters and self._lk_mask() is None:
                 return super().forward(input)  # type: ignore[misc]
             return self._product(self._padded(input), self._means(), self.bias)
-        if self._lk_posterior.scaled:
+        if self.posterior.scaled:
             self._lk_mask()  # raises before the scales are drawn
             input = self._scaled(input)
         padded = self._padded(input)
-        if not self._lk_posterior.independent:
+        if not self.posterior.independent:
             return self._product(padded, self._masked(), self.bias)
         if self._lk_estimator == "local":
             return sample_output(
-                self, padded, self._masked(), self.bias, *self._variances(), self._draw
+                self, padded, self._masked(), self.bias, self._typed(), self._form(), self._draw
             )
         if self._lk_estimator == "per_batch" or not self._batched(input) or not input.shape[0]:
             return self._product(padded, self._weights(self._lk_stored.shape), self.bias)
         return self._product_each(padded, self._weights((input.shape[0], *self._lk_stored.shape)))
 
     def _moments(self, x: Moments) -> Moments:
-        if not self._lk_posterior.independent:
+        if self.posterior.scaled:
             raise ValueError(
-                "moments need independent weights, but the layer has noise='correlated': make it "
-                "with noise='independent'"
+                "moments need independent weights, but the layer has "
+                f"posterior={self.posterior!r}: make it with posterior=nn.Additive() or "
+                "nn.Multiplicative()"
             )
-        if self._lk_posterior.scaled:
-            raise ValueError(
-                "moments need independent weights, but the layer has posterior='scaled': make it "
-                "with posterior='additive'"
-            )
-        variances, log = self._variances()
-        if log:
-            variances = exponential(variances)
+        mean = self._masked()
+        variances = variances_of(mean, self._typed(), self._form())
         padded = None if x._variance is None else self._padded(x._variance)
         x = x._like(self._padded(x.mean), padded)
-        return _moments_rules.product(self._product, x, self._masked(), self.bias, variances)
+        return _moments_rules.product(self._product, x, mean, self.bias, variances)
 
     @property
     def _lk_estimator(self) -> str:
@@ -206,7 +189,7 @@ class VariationalLayer(GaussianWeights):
     _product_backward: Any  # as in `_local.Product`
     _product_each: Any  # (input, weights): the output, with separate weights for each example
     _batched: Any  # (input): whether the input has a batch dimension
-    _scaled: Any  # (input): the input times random scales, for correlated noise
+    _scaled: Any  # (input): the input times random scales
 
     def _padded(self, input: Tensor) -> Tensor:
         """Return the input with the padding that `_product` does not add itself."""
@@ -222,8 +205,8 @@ class VariationalLayer(GaussianWeights):
         Parameters
         ----------
         of : {"weights", "scales"}, optional
-            Which KL to return: of the weights for independent noise, or of the scales s_i for
-            correlated noise (Kingma et al. 2015, section 3.2). The default depends on the noise.
+            Which KL to return: of the weights or, for the posterior `Correlated`, of the scales s_i
+            (Kingma et al. 2015, section 3.2). The default depends on the posterior.
 
         Returns
         -------
@@ -233,18 +216,18 @@ class VariationalLayer(GaussianWeights):
         Raises
         ------
         ValueError
-            If `of` is unknown, or does not match the noise of the layer. The KL of the weights
-            under correlated noise is infinite (Hron et al. 2017, section 3).
+            If `of` is unknown, or does not match the posterior. The KL of the weights under
+            `Correlated` is infinite (Hron et al. 2017, section 3).
 
         Examples
         --------
         >>> import torch
         >>> from logunif_kl.torch import nn
-        >>> layer = nn.VariationalLinear(3, 2, posterior="multiplicative", sharing="layer")
+        >>> layer = nn.VariationalLinear(3, 2, posterior=nn.Multiplicative("layer"))
         >>> layer.neg_kl().detach()
         tensor(-12.6479)
         """
-        check_of(of, self._lk_posterior)
+        check_of(of, self.posterior)
         refresh(self)
         return _penalty.total([(each.penalty, each.terms()) for each in self._lk_weights()])
 
@@ -263,22 +246,31 @@ class VariationalLayer(GaussianWeights):
         -------
         Tensor
             Of the shape of `weight`: log sigma^2 - 2 log|mu|, which is inf where mu = 0. For the
-            multiplicative posterior: min(`log_alpha`, `max_log_alpha`). For the scaled posterior:
-            log alpha of the scale, the same for all weights of an input. For groups of k weights
-            with one variance: log(k sigma^2/|mu|^2). A row at `padding_idx` has
-            no noise, so log alpha is -inf there.
+            posteriors `Multiplicative` and `Correlated`: min(`log_alpha`, `max_log_alpha`). For
+            `Scaled`: log alpha of the scale, the same for all weights of an input. For the groups
+            of k weights of `Grouped`: log(k sigma^2/|mu|^2). A row at `padding_idx` has no noise,
+            so log alpha is -inf there.
         """
         refresh(self)
         return self._lk_log_alpha()
 
     def extra_repr(self) -> str:
         """Show the arguments of torch's layer, the posterior, and options that are not defaults."""
-        found = [super().extra_repr(), f"posterior={self.posterior!r}"]
-        for name in ("sharing", "noise", "estimator", "max_log_alpha", "penalty"):
+        found = [super().extra_repr()]
+        for name in ("posterior", "estimator", "penalty"):
             value = getattr(self, name)
             if value != DEFAULTS[name] and name not in self._modules:  # type: ignore[literal-required]
                 found.append(f"{name}={shown(value)}")
         return ", ".join(found)
+
+
+def _check_changed(posterior: Additive, value: Additive) -> None:
+    """Raise if a layer cannot exchange its posterior, because the parameters would not fit."""
+    if (type(value), value.sharing) != (type(posterior), posterior.sharing):
+        raise AttributeError(
+            f"posterior={value!r} was assigned to a layer with {posterior!r}, whose class and "
+            "sharing cannot be changed after the layer is made: make a new layer"
+        )
 
 
 def _refuse_fusion(layer: VariationalLayer, caller: Any) -> None:

@@ -10,7 +10,7 @@ from torch.nn import UninitializedParameter
 from torch.nn.parameter import is_lazy
 
 from ..._layers import check_flag
-from ...nn.posteriors import Given
+from ...nn.terms import Given
 from ._arguments import check_dtype, no_shape
 from ._conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ._layer import VariationalLayer
@@ -60,7 +60,7 @@ class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
     ----------
     out_features, bias, device, dtype
         As for `torch.nn.LazyLinear`.
-    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+    posterior, estimator, penalty, generator
         As for `VariationalLinear`.
 
     Examples
@@ -71,7 +71,7 @@ class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
     ...     layer = nn.LazyVariationalLinear(2)
     >>> _ = layer(torch.ones(4, 3))
     >>> layer
-    VariationalLinear(in_features=3, out_features=2, bias=True, posterior='additive')
+    VariationalLinear(in_features=3, out_features=2, bias=True)
     """
 
     cls_to_become: type[Any] = VariationalLinear
@@ -143,7 +143,7 @@ class LazyVariationalConv2d(_LazyConv, torch.nn.LazyConv2d, VariationalConv2d):
     ----------
     out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
         As for `torch.nn.LazyConv2d`, which also explains `device` and `dtype`.
-    posterior, sharing, noise, estimator, initial, max_log_alpha, penalty, generator
+    posterior, estimator, penalty, generator
         As for `VariationalConv2d`.
 
     Examples

@@ -19,9 +19,9 @@ Tensor = torch.Tensor
 class VariationalLinear(VariationalLayer, torch.nn.Linear):
     r"""`torch.nn.Linear` with a Gaussian posterior over its weights.
 
-    The posterior of a weight w_ij from input i to output j is N(mu_ij, sigma_ij^2) or, with
-    ``posterior="multiplicative"``, N(theta_ij, alpha_ij theta_ij^2). The ``"local"`` estimator
-    ([1]_, Eq. 6) draws each output b_j from its own Gaussian, given the inputs a_i:
+    The weight w_ij from input i to output j has the mean mu_ij and the variance sigma_ij^2, which
+    `posterior` sets. The ``"local"`` estimator ([1]_, Eq. 6) draws each output b_j from its own
+    Gaussian, given the inputs a_i:
 
     .. math::
 
@@ -36,44 +36,25 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     ----------
     in_features, out_features, bias, device, dtype
         As for `torch.nn.Linear`.
-    posterior : {"additive", "multiplicative", "scaled"}
-        Selects the parameter that sets the variances: `log_sigma2` ([2]_), or
-        `log_alpha` with alpha = sigma^2/theta^2, a ratio of *variances* ([1]_, section 3.1).
-        ``"scaled"`` gives each input unit a scale of its own, and removes whole units (see Notes).
-    sharing : {"weight", "output", "input", "layer"}
-        Which weights share an alpha: `log_alpha` has the shape of `weight`, ``(out_features, 1)``,
-        ``(1, in_features)`` or ``(1, 1)``, respectively. The KL counts a shared alpha once for each
-        of its weights. With the additive posterior, the weights of an ``"output"`` or ``"input"``
-        share a variance, and the prior is that of groups (see Notes).
-    noise : {"independent", "correlated"}
-        ``"independent"``: each weight has its own noise (type B, [1]_, section 3.1).
-        ``"correlated"``: all weights of an input share a scale, w_ij = s_i theta_ij with
-        s_i ~ N(1, alpha_i) (type A, section 3.2). This needs the multiplicative posterior with
-        `sharing` ``"input"`` or ``"layer"``. `kl` is then the KL of the scales, because the KL of
-        the weights is infinite ([3]_, section 3).
+    posterior : Additive, Grouped, Multiplicative, Correlated or Scaled, optional
+        The posterior of the weights, by default ``Additive()`` ([2]_). Its parameters have the
+        shape of `weight`, ``(out_features, 1)`` if the weights of an output unit share them,
+        ``(1, in_features)`` for input units and for their scales, or ``(1, 1)`` for the layer.
     estimator : {"local", "per_example", "per_batch"}
         What to draw: the outputs, weights for each example (along the first dimension), or weights
         once for the minibatch. ``"per_example"`` takes much memory. All three give the same
-        expected loss, but gradients of different variance ([1]_, section 2). With correlated noise,
-        ``"local"`` draws scales for each row of the input.
-    initial : float, optional
-        The initial value of `log_sigma2` and `scale_log_sigma2` (-10 by default) or `log_alpha` (-3
-        by default).
-    max_log_alpha : float, optional
-        An upper bound of log alpha, for the multiplicative posterior; 0.0 gives alpha <= 1 as in
-        [1]_, section 3.4. The layer uses ``min(log_alpha, max_log_alpha)``. At or above the bound,
-        a gradient passes only if a descent step would decrease log alpha. The gradients of the
-        likelihood and of `neg_kl` are tested separately: if one of them decreases log alpha, but
-        their sum increases it, log alpha stays within two optimizer steps of the bound.
+        expected loss, but gradients of different variance ([1]_, section 2). With
+        `Correlated` and `Scaled`, ``"local"`` draws scales for each row of the input. Given these
+        scales, the estimator acts on the weights that they multiply.
     penalty : str, Fit or Prior, optional
         How to compute `neg_kl`: ``"exact"`` (the default), the name of a method with a gradient in
-        `logunif_kl.methods.METHODS`, or a `logunif_kl.fitting.Fit`. With ``posterior="scaled"``,
-        the KL of the scales is computed so. A `Prior`, such as a `StudentTPrior`, replaces the
-        log-uniform prior of the additive posterior. A prior that is a `torch.nn.Module` becomes a
-        submodule of the layer, so its parameters are trained and saved. ``"kingma"`` is fitted for
-        alpha <= 1 only, and ``"lower_bound"`` holds for alpha <= 2.42. For larger alpha their KL
-        falls without bound (to -inf where mu = 0), and training diverges: use them with the
-        multiplicative posterior and ``max_log_alpha=0.0``.
+        `logunif_kl.methods.METHODS`, or a `logunif_kl.fitting.Fit`. For `Scaled`, the KL of the
+        scales is computed so. A `Prior`, such as a `StudentTPrior`, replaces the log-uniform prior
+        of `Additive` and `Grouped`. A prior that is a `torch.nn.Module` becomes a submodule of the
+        layer, so its parameters are trained and saved. ``"kingma"`` is fitted for alpha <= 1 only,
+        and ``"lower_bound"`` holds for alpha <= 2.42. For larger alpha their KL falls without bound
+        (to -inf where mu = 0), and training diverges: use them with
+        ``Multiplicative(max_log_alpha=0.0)``.
     generator : torch.Generator, optional
         Draws all noise of the layer, in place of torch's global generator. It is not part of the
         ``state_dict``. A copy or a pickle of the layer has its own generator in the same state. For
@@ -86,19 +67,20 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         As in `torch.nn.Linear`, with the same initial values from the same seed.
     log_sigma2 or log_alpha : Parameter
         The parameter that sets the variances. You may assign another parameter that broadcasts to
-        `weight` or, with correlated noise and for groups, to the original parameter.
+        `weight` or, for `Correlated` and `Grouped`, to the original parameter.
     scale, scale_log_sigma2 : Parameter
-        With ``posterior="scaled"``, of shape ``(1, in_features)``: the means of the scales, 1 at
-        first, and the logarithms of their variances. `weight` and `log_sigma2` are then those of v.
+        For `Scaled`, of shape ``(1, in_features)``: the means of the scales, 1 at first, and the
+        logarithms of their variances. `weight` and `log_sigma2` are then those of v.
 
     Raises
     ------
     ValueError
-        If an option is not one of its choices, or cannot be combined with another option; if a
-        number is not finite; if the last dimension of an input is not `in_features`; if you have
-        assigned a `weight`, `log_sigma2` or `log_alpha` of a wrong shape.
+        If `estimator` or `penalty` is not one of its choices, or the posterior cannot have the
+        penalty; if the last dimension of an input is not `in_features`; if you have assigned a
+        `weight`, `log_sigma2` or `log_alpha` of a wrong shape.
     TypeError
-        If an option or `bias` is of a wrong type, or if a `dtype` or an input is not real.
+        If an option or `bias` is of a wrong type, such as a string for `posterior`, or if a `dtype`
+        or an input is not real.
     RuntimeError
         If the generator is on another device than the layer.
 
@@ -113,31 +95,11 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     weights. If the input has more than two dimensions, ``"local"`` draws each row independently,
     although the rows of one example share their weights.
 
-    With ``posterior="scaled"``, a weight is the product w_ij = z_i v_ij of a scale and a weight, as
-    in BC-GNJ ([4]_, Eqs. 6 and 8):
-
-    .. math::
-
-        q(z_i) &= \mathcal N(\mathrm{scale}_i, s_i^2), \qquad
-        q(v_{ij}) = \mathcal N(\mu_{ij}, \sigma_{ij}^2) \\
-        p(z_i) &= C / \lvert z_i \rvert, \qquad p(v_{ij}) = \mathcal N(0, 1) \\
-        \mathrm{KL} &= \sum_i \mathrm{KL}\left(q(z_i) \,\Vert\, p(z)\right)
-        + \sum_{ij} \tfrac12 \left[\mu_{ij}^2 + \sigma_{ij}^2 - 1 - \log \sigma_{ij}^2\right]
-
-    The first term is exact; [4]_ approximates it (``penalty="molchanov"``). The mean of w_ij is
-    scale_i mu_ij. Given a sample of z_i, the estimator acts on v. As with correlated noise,
-    ``"local"`` draws scales for each row of the input. log alpha of all weights of an input is that
-    of its scale, log s_i^2 - 2 log|scale_i|, so that a threshold removes the input unit.
-    `logunif_kl.torch.nn.to_sparse` removes it from the layer before, too. The authors' code uses
-    thresholds from -5 to -2.8, not 3: find one by `logunif_kl.torch.nn.threshold_curve`.
-
-    With the additive posterior and ``sharing="input"`` or ``"output"``, the k weights of a unit are
-    one group w with q(w) = N(mu, sigma^2 I) and the prior C/|w|^k. The KL is exact, that of
-    `logunif_kl.neg_kl_vector` with alpha = sigma^2/|mu|^2, for k up to 10000. log alpha of all
-    weights of the group is log(k sigma^2/|mu|^2), so that a threshold means the same for every k.
+    With the posterior `Scaled`, `logunif_kl.torch.nn.to_sparse` removes an input unit from the
+    layer before, too.
 
     The options are not part of the ``state_dict``. A layer that loads it needs the same
-    `max_log_alpha`, `penalty`, `noise` and `estimator`, which change what the parameters mean.
+    `posterior`, `penalty` and `estimator`, which change what the parameters mean.
 
     An optimizer with weight decay (`torch.optim.AdamW`) pulls `log_sigma2` and `log_alpha` towards
     0, which is a large variance: put them into a group of parameters with ``weight_decay=0``.
@@ -151,15 +113,12 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     ----------
     .. [1] Kingma et al., "Variational Dropout and the Local Reparameterization Trick" (2015).
     .. [2] Molchanov, Ashukha, Vetrov, "Variational Dropout Sparsifies Deep Neural Networks" (2017).
-    .. [3] Hron, Matthews, Ghahramani, "Variational Gaussian Dropout is not Bayesian" (2017).
-    .. [4] Louizos, Ullrich, Welling, "Bayesian Compression for Deep Learning" (2017); the authors'
-       code is https://github.com/KarenUllrich/Tutorial_BayesianCompressionForDL.
 
     Examples
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(3, 2, initial=-4.0)
+    >>> layer = nn.VariationalLinear(3, 2, posterior=nn.Additive(initial=-4.0))
     >>> x = torch.ones(5, 3)
     >>> bool((layer(x)[0] == layer(x)[1]).any())
     False
@@ -169,10 +128,6 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     >>> loss.backward()
     >>> layer.log_sigma2.grad.shape
     torch.Size([2, 3])
-    >>> layer = nn.VariationalLinear(3, 2, posterior="scaled")
-    >>> layer.scale_log_sigma2.data[0, 1] = 5.0  # the scale of the second input is noise
-    >>> nn.to_deterministic(layer, threshold=3.0).weight[:, 1].detach()
-    tensor([0., 0.])
     """
 
     _lk_plain = torch.nn.Linear

@@ -1,9 +1,9 @@
 """Local reparameterisation: each output has its own Gaussian (Kingma et al. 2015, Eq. 6).
 
 `sample_output` has two implementations. `composite` uses ordinary operations of torch, and supports
-compilers, transforms, autocast, half types and DTensors. `_Fused` takes only plain float32 and
-float64 tensors, and reads and writes the tensors half as often as `composite`. `_Fused` keeps two
-tensors of the activations' size and one of the weights' size for the backward pass.
+compilers, transforms and DTensors. `_Fused` takes only plain tensors, and reads and writes them
+half as often as `composite`. For the backward pass it keeps the input, as a deterministic layer
+does, and one tensor of the output's size.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +22,7 @@ from .._internals import plain, transformed
 
 Tensor = torch.Tensor
 Draw = Callable[[Tensor], Tensor]
+Form = Literal["variance", "log variance", "log alpha"]
 
 
 class Product(Protocol):
@@ -44,18 +45,18 @@ def sample_output(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    variances: Tensor,
-    log: bool,
+    given: Tensor,
+    form: Form,
     draw: Draw,
 ) -> Tensor:
     """Sample an output: its mean plus noise times the square root of its variance.
 
-    `variances` are the variances of the weights, or their logarithms if `log` is True.
-    ``draw(mean)`` returns noise with the shape, dtype and device of ``mean``.
+    `given` has the variances of the weights in this form. ``draw(mean)`` returns noise with the
+    shape, dtype and device of ``mean``.
     """
-    if _fusible(input, weight, bias, variances):
-        return _Fused.apply(layer, input, weight, bias, variances, log, draw)
-    return composite(layer, input, weight, bias, variances, log, draw)
+    if _fusible(input, weight, bias, given):
+        return _Fused.apply(layer, input, weight, bias, given, form, draw)
+    return composite(layer, input, weight, bias, given, form, draw)
 
 
 def composite(
@@ -63,36 +64,36 @@ def composite(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    variances: Tensor,
-    log: bool,
+    given: Tensor,
+    form: Form,
     draw: Draw,
 ) -> Tensor:
     """Sample an output as `sample_output` does, by ordinary operations of torch."""
     mean = layer._product(input, weight, bias)
-    variances = exponential(variances) if log else variances
+    variances = variances_of(weight, given, form)
     if mean.dtype != torch.float16:
-        variance = layer._product(input * input, variances, None)
+        variance = layer._product(input * input, variances.to(input.dtype), None)
     else:
-        # In float16 the square of 256 overflows and the initial variance exp(-10) is subnormal.
-        # bfloat16 has enough range.
         with without_autocast(mean.device.type):
-            squares = input.float().square().bfloat16()
-            variance = layer._product(squares, variances.bfloat16(), None)
+            squares, variances = _squares(input, mean.dtype), variances.to(_second(mean.dtype))
+            variance = layer._product(squares, variances, None)
     return with_noise(mean, variance, draw(mean))
 
 
-_LARGEST = {torch.float64: 600.0, torch.float16: 18.0}
+def _second(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype of the product of squares and variances.
 
-
-def finite(weights: Tensor) -> Tensor:
-    """Limit sampled weights in float16, where they may overflow.
-
-    An infinite weight times a zero input would be NaN.
+    In float16 the square of 256 overflows and the initial variance exp(-10) is subnormal. bfloat16
+    has enough range.
     """
-    if weights.dtype != torch.float16:
-        return weights
-    most = torch.finfo(weights.dtype).max
-    return weights.clamp(-most, most)
+    return torch.bfloat16 if dtype == torch.float16 else dtype
+
+
+def _squares(input: Tensor, dtype: torch.dtype) -> Tensor:
+    return wide(input).square().to(_second(dtype))
+
+
+_LARGEST = {torch.float64: 600.0, torch.float16: 18.0}
 
 
 def clamped(log_variance: Tensor) -> Tensor:
@@ -107,6 +108,19 @@ def clamped(log_variance: Tensor) -> Tensor:
 def exponential(log_variances: Tensor) -> Tensor:
     """Compute finite variances from their logarithms. For float16 the result is float32."""
     return wide(clamped(log_variances)).exp()
+
+
+def variances_of(weight: Tensor, given: Tensor, form: Form) -> Tensor:
+    """Return the variances of weights that have these means, from what is given."""
+    if form == "log alpha":
+        deviations = wide(weight) * _half_exponential(given)
+        return deviations * deviations
+    return given if form == "variance" else exponential(given)
+
+
+def _half_exponential(given: Tensor) -> Tensor:
+    """Compute sigma or sqrt(alpha) from log sigma^2 or log alpha."""
+    return (0.5 * wide(clamped(given))).exp()
 
 
 def wide(x: Tensor) -> Tensor:
@@ -135,18 +149,19 @@ def _fusible(*tensors: Tensor | None) -> bool:
     if torch.compiler.is_compiling() or transformed():
         return False
     given = [x for x in tensors if x is not None]
-    dtype = given[0].dtype
-    return (
-        dtype in (torch.float32, torch.float64)
-        and all(x.dtype == dtype for x in given)
-        and plain(*given)
-        and not given[0].is_meta
-        and not torch.is_autocast_enabled(given[0].device.type)
-    )
+    if given[0].is_meta or not plain(*given):
+        return False
+    found = {x.dtype for x in given}
+    if torch.is_autocast_enabled(given[0].device.type):
+        return found <= {torch.float32, torch.bfloat16, torch.float16}
+    return len(found) == 1 and given[0].is_floating_point()
 
 
 class _Fused(Function):
-    """Compute what `composite` computes, in place, with fewer passes over the tensors."""
+    """Compute what `composite` computes, in place, with fewer passes over the tensors.
+
+    Autocast is off within, because its cache would keep weights that have no graph.
+    """
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -156,61 +171,165 @@ class _Fused(Function):
         weight: Tensor,
         bias: Tensor | None,
         given: Tensor,
-        log: bool,
+        form: Form,
         draw: Draw,
     ) -> Tensor:
-        variances = exponential(given) if log else given
-        squares = input * input
-        output = layer._product(input, weight, bias)
-        noise = draw(output)
-        deviation = layer._product(squares, variances, None).clamp_(min=0.0).sqrt_()
-        # addcmul_ would fail if the layer returned a view.
-        if output._is_view():
-            output = torch.addcmul(output, deviation, noise)
-        else:
-            output.addcmul_(deviation, noise)
-        # Divide by inf where the deviation is at most `least`, so that its gradient is 0 there.
-        least = torch.finfo(deviation.dtype).tiny ** 0.5
-        noise.div_(F.threshold(deviation, least, math.inf, inplace=True))
-        ctx.save_for_backward(input, weight, bias, given, squares, variances, noise)
-        ctx.layer, ctx.log = layer, log
+        device = input.device.type
+        autocast = torch.is_autocast_enabled(device)
+        dtype = torch.get_autocast_dtype(device) if autocast else input.dtype
+        with without_autocast(device):
+            x, w, b = _to(dtype, input, weight, bias)
+            output = layer._product(x, w, b)
+            noise = draw(output)
+            variances = variances_of(weight, given, form).to(_second(dtype))
+            deviation = _root(layer._product(_squares(input, dtype), variances, None))
+            # addcmul_ would fail if the layer returned a view.
+            if output._is_view():
+                output = torch.addcmul(output, deviation.to(dtype), noise)
+            else:
+                output.addcmul_(deviation.to(dtype), noise)
+            # Divide by inf where the deviation is at most `least`, so that its gradient is 0 there.
+            least = torch.finfo(deviation.dtype).tiny ** 0.5
+            ratio = noise.to(deviation.dtype)
+            ratio.div_(F.threshold(deviation, least, math.inf, inplace=True))
+        ctx.save_for_backward(x, weight, bias, given, ratio)
+        ctx.layer, ctx.form, ctx.dtype = layer, form, dtype
         return output
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
-        input, weight, bias, given, squares, variances, ratio = ctx.saved_tensors
+        input, weight, bias, given, ratio = ctx.saved_tensors
         needed = ctx.needs_input_grad[1:5]
-        if torch.is_grad_enabled():
-            return _twice(ctx, grad, (input, weight, bias, given), ratio, needed)
-        for_input, for_weight, for_bias, for_variances = needed
-        backward = ctx.layer._product_backward
-        d_input, d_weight, d_bias = backward(grad, input, weight, (for_input, for_weight, for_bias))
-        d_variances = None
-        if for_input or for_variances:
-            d_squares, d_variances, _ = backward(
-                grad * ratio, squares, variances, (for_input, for_variances, False), 0.5
-            )
-            if for_input:
-                d_input = d_input.addcmul_(d_squares, input)
-            if for_variances and ctx.log:
-                d_variances = d_variances.mul_(variances)
-        return None, d_input, d_weight, d_bias, d_variances, None, None
+        with without_autocast(grad.device.type):
+            if torch.is_grad_enabled():
+                return _twice(ctx, grad, (input, weight, bias, given), ratio, needed)
+            return None, *_gradients(ctx, grad, input, weight, given, ratio, needed), None, None
+
+
+def _gradients(
+    ctx: Any,
+    grad: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    given: Tensor,
+    ratio: Tensor,
+    needed: tuple[bool, bool, bool, bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
+    for_input, for_weight, for_bias, for_given = needed
+    for_variances = for_given or (for_weight and ctx.form == "log alpha")
+    backward = ctx.layer._product_backward
+    wanted = for_input, for_weight, for_bias
+    d_input, d_weight, d_bias = backward(grad, input, weight.to(ctx.dtype), wanted)
+    if not (for_input or for_variances):
+        return d_input, d_weight, d_bias, None
+    # Computing these two again takes less time than their memory is worth.
+    variances, squares = variances_of(weight, given, ctx.form), _squares(input, ctx.dtype)
+    d_squares, d_variances, _ = backward(
+        *(
+            grad.to(ratio.dtype) * ratio,
+            squares,
+            variances.to(ratio.dtype),
+            (for_input, for_variances, False),
+            0.5,
+        )
+    )
+    if for_input:
+        d_input = d_input.addcmul_(d_squares.to(input.dtype), input)
+    if not for_variances:
+        return d_input, d_weight, d_bias, None
+    d_given = d_variances.to(variances.dtype)
+    if ctx.form == "log variance":
+        d_given = d_given.mul_(variances)
+    elif ctx.form == "log alpha":
+        root = _half_exponential(given)
+        d_deviations = d_given.mul_(wide(weight) * root)
+        if for_given:
+            d_given = (d_deviations * weight).sum_to_size(given.shape).mul_(root)
+        if for_weight:
+            d_weight = torch.addcmul(d_weight, d_deviations, root, value=2)
+    return d_input, d_weight, d_bias, d_given
+
+
+def _to(dtype: torch.dtype, *given: Tensor | None) -> list[Any]:
+    return [x if x is None else x.to(dtype) for x in given]
+
+
+def _root(variance: Tensor) -> Tensor:
+    return variance.clamp_(min=0.0).sqrt_()
 
 
 def _twice(ctx: Any, grad: Tensor, given: Any, ratio: Tensor, needed: Any) -> Any:
     """Compute the gradients of `_Fused` by `composite`, so that they can be differentiated."""
-    layer, log = ctx.layer, ctx.log
-    input, _, _, variances = given
+    layer, form, dtype = ctx.layer, ctx.form, ctx.dtype
 
     def draw(mean: Tensor) -> Tensor:
         with torch.no_grad():
-            of_weights = exponential(variances) if log else variances
-            variance = layer._product(input * input, of_weights, None).clamp_(min=0.0)
-            return ratio * variance.sqrt_()
+            variances = variances_of(given[1], given[3], form).to(ratio.dtype)
+            root = _root(layer._product(_squares(given[0], dtype), variances, None))
+            return (ratio * root).to(dtype)
 
     # Differentiate `composite` at views of the arguments, so that the new graph begins there.
     views: Any = [x if x is None else x.view_as(x) for x in given]
-    output = composite(layer, views[0], views[1], views[2], views[3], log, draw)
+    x, w, b = _to(dtype, *views[:3])
+    output = composite(layer, x, w, b, views[3], form, draw)
     wanted: Any = [x for x, n in zip(views, needed, strict=True) if n]
     found = iter(torch.autograd.grad(output, wanted, grad, create_graph=True))
     return None, *[next(found) if n else None for n in needed], None, None
+
+
+def draw_weights(mean: Tensor, given: Tensor, form: Form, noise: Tensor) -> Tensor:
+    """Draw weights with these means, and with log sigma^2 or log alpha: mean + sigma noise."""
+    if mean.dtype != torch.float16 and _fusible(mean, given):
+        return _Weights.apply(mean, given, form, noise)
+    return _finite(_with_sigma(mean, _typed_root(mean, given), form, noise))
+
+
+def _finite(weights: Tensor) -> Tensor:
+    """Limit sampled weights in float16, where they may overflow.
+
+    An infinite weight times a zero input would be NaN.
+    """
+    if weights.dtype != torch.float16:
+        return weights
+    most = torch.finfo(weights.dtype).max
+    return weights.clamp(-most, most)
+
+
+def _typed_root(mean: Tensor, given: Tensor) -> Tensor:
+    return (0.5 * clamped(given)).exp().to(mean.dtype)
+
+
+def _with_sigma(mean: Tensor, root: Tensor, form: Form, noise: Tensor) -> Tensor:
+    return mean + (mean * root if form == "log alpha" else root) * noise
+
+
+class _Weights(Function):
+    """Compute `draw_weights`, and keep one tensor of the weights' size."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, mean: Tensor, given: Tensor, form: Form, noise: Tensor
+    ) -> Tensor:
+        root = _typed_root(mean, given)
+        drawn = _with_sigma(mean, root, form, noise)
+        ctx.save_for_backward(mean, given, root * noise)
+        ctx.form = form
+        return drawn
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        mean, given, noise = ctx.saved_tensors
+        for_mean, for_given = ctx.needs_input_grad[:2]
+        if torch.is_grad_enabled():
+            # A factor of 1 that has the derivative of the noise in log sigma^2 or log alpha.
+            noise = noise * (0.5 * (given - given.detach())).exp().to(noise.dtype)
+        d_mean = d_given = None
+        if for_mean:
+            d_mean = grad + grad * noise if ctx.form == "log alpha" else grad
+            d_mean = d_mean.sum_to_size(mean.shape)
+        if for_given:
+            d_given = grad * noise
+            if ctx.form == "log alpha":
+                d_given = d_given * mean
+            d_given = 0.5 * d_given.sum_to_size(given.shape)
+        return d_mean, d_given, None, None

@@ -10,7 +10,7 @@ import torch
 
 from ..._errors import real_number, type_name
 from ...nn.penalty import check_of
-from ...nn.posteriors import Term
+from ...nn.terms import Term
 from . import _penalty
 from ._arguments import check_gathered, check_module
 from ._weight import Weight, weights
@@ -28,8 +28,8 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
         -\mathrm{KL} = \sum_i c_i \left(\mathrm{constant} - F(u_i)\right), \qquad
         u_i = \frac{1}{2 \alpha_i}, \qquad \mathrm{constant} = 0 \; (\mathrm{zero\_at} = \infty)
 
-    c_i is the number of weights, or scales of correlated noise, that share alpha_i. Layers with
-    ``posterior="scaled"`` have alphas of their scales, and add -KL of v (`VariationalLinear`). A
+    c_i is the number of weights, or scales of `Correlated`, that share alpha_i. Layers with
+    the posterior `Scaled` have alphas of their scales, and add -KL of v (see `Scaled`). A
     module that is used several times (a recurrent cell) counts once. So do layers that share
     `weight` and also `log_sigma2` or `log_alpha`. The row at a `padding_idx` has no noise and does
     not count, unless another layer with the same weight draws noise for it.
@@ -39,8 +39,8 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     model : torch.nn.Module
         A layer, or any module that holds layers.
     of : {"weights", "scales"}, optional
-        Check that all layers have this KL. Layers with correlated noise (type A) have the KL of the
-        scales. All other layers have the KL of the weights.
+        Check that all layers have this KL. Layers with the posterior `Correlated` have the KL of
+        the scales. All other layers have the KL of the weights.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(2, 2, posterior="multiplicative", initial=0.0)
+    >>> layer = nn.VariationalLinear(2, 2, posterior=nn.Multiplicative(initial=0.0))
     >>> model = torch.nn.Sequential(layer, torch.nn.ReLU(), layer)
     >>> print(f"{nn.neg_kl(model):.4f}")  # 4 weights with alpha = 1
     -1.7067
@@ -104,7 +104,7 @@ def kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     Examples
     --------
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(2, 2, posterior="multiplicative", initial=0.0)
+    >>> layer = nn.VariationalLinear(2, 2, posterior=nn.Multiplicative(initial=0.0))
     >>> print(f"{nn.kl(layer):.4f}")
     1.7067
     """
@@ -136,7 +136,7 @@ def named_kl(model: torch.nn.Module, of: str | None = None) -> dict[str, Tensor]
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(2, 2, posterior="multiplicative", initial=0.0)
+    >>> layer = nn.VariationalLinear(2, 2, posterior=nn.Multiplicative(initial=0.0))
     >>> model = torch.nn.Sequential(layer, torch.nn.Linear(2, 1))
     >>> {name: round(value.item(), 4) for name, value in nn.named_kl(model).items()}
     {'0': 1.7067}
@@ -249,7 +249,7 @@ def _check_same_scales(first: str, weight: Weight, second: str, other: Weight) -
     ):
         raise ValueError(
             f"layers {first!r} and {second!r} share their parameters, but not the scales of "
-            "correlated noise: use noise='independent'"
+            "their inputs: use posterior=nn.Multiplicative()"
         )
 
 

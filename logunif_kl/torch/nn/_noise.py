@@ -21,9 +21,9 @@ from ._recomputation import (
     Mask,
     as_before,
     in_checkpoint,
-    in_reentrant_checkpoint,
     may_be_checkpointed,
     may_run_again,
+    watch,
 )
 
 Tensor = torch.Tensor
@@ -110,8 +110,8 @@ class StochasticModule(torch.nn.Module):
         masks = self._lk_masks
         if torch.compiler.is_compiling():
             kept: Any = self._lk_kept
-            if masks or self._lk_sampling or not (kept is None or kept.in_checkpoint):
-                _refuse_reentrant()
+            if masks or (self._lk_sampling and kept is None):
+                watch(None)
             return masks[-1] if masks else None
         if not masks and not (may_be_checkpointed() if self._lk_sampling else may_run_again()):
             return None
@@ -167,7 +167,10 @@ class KeptNoise:
             with normal:
                 drawn = normals(shape, like, self._generator or module._lk_generator)
             self._found.setdefault(key, drawn)  # Another thread may have drawn it meanwhile.
-        return _as(self._found[key], like).to(like.dtype)
+        found = self._found[key]
+        if torch.compiler.is_compiling() and not self.in_checkpoint:
+            watch(found)
+        return _as(found, like).to(like.dtype)
 
 
 def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -313,18 +316,6 @@ def _by_the_operator(like: Tensor) -> bool:
     contiguous, the empty tensor would not have its memory format.
     """
     return like.device.type == "cpu" and like.is_contiguous() and not _transformed()
-
-
-@called_by_compiler
-def _refuse_reentrant() -> bool:
-    """Raise if the compiler reads code within a checkpoint that does not compare its two runs."""
-    if in_reentrant_checkpoint():
-        raise RuntimeError(
-            "a compiled part of the model was called in torch.utils.checkpoint with "
-            "use_reentrant=True, within sampled, sampling or ELBO(mask_from=), so its second run "
-            "might draw other noise: pass use_reentrant=False, or compile the whole model"
-        )
-    return False
 
 
 @called_by_compiler

@@ -11,49 +11,29 @@ import torch
 
 from ..._layers import one_of
 from ...nn import penalty as penalties
-from ...nn.posteriors import (
-    UNITS,
-    Additive,
-    Correlated,
-    Grouped,
-    Multiplicative,
-    Scaled,
-)
+from ...nn.options import REPLACED, check_posterior
+from ...nn.posteriors import Additive, Grouped, Scaled
 from ._arguments import check_generator
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+ESTIMATORS = ("local", "per_example", "per_batch")
 
 
 class VariationalOptions(TypedDict, total=False):
     """The options that every variational layer takes. `VariationalLinear` explains them."""
 
-    posterior: str
-    sharing: str
-    noise: str
+    posterior: Additive
     estimator: str
-    initial: float | None
-    max_log_alpha: float | None
     penalty: Any
     generator: torch.Generator | None
 
 
 DEFAULTS: VariationalOptions = {
-    "posterior": "additive",
-    "sharing": "weight",
-    "noise": "independent",
+    "posterior": Additive(),
     "estimator": "local",
-    "initial": None,
-    "max_log_alpha": None,
     "penalty": "exact",
     "generator": None,
-}
-# The options besides those of the posterior.
-OWN = ("estimator", "generator", "penalty")
-_CHOICES = {
-    "posterior": ("additive", "multiplicative", "scaled"),
-    "sharing": ("weight", "output", "input", "layer"),
-    "noise": ("independent", "correlated"),
-    "estimator": ("local", "per_example", "per_batch"),
 }
 
 
@@ -79,63 +59,28 @@ def list_options(function: F) -> F:
 
 
 def checked(options: VariationalOptions) -> dict[str, Any]:
-    """Check the given options. Return the posterior, and all other options, with defaults."""
+    """Check the given options, and return all options, with defaults."""
     for name in options:
-        if name not in DEFAULTS:
+        if name not in DEFAULTS and name not in REPLACED:
             raise TypeError(f"there is no option {name!r}: pass one of {', '.join(DEFAULTS)}")
-    given: dict[str, Any] = {**DEFAULTS, **options}
-    for name, choices in _CHOICES.items():
-        one_of(name, given[name], choices)
-    posterior = posterior_of(
-        *(given[name] for name in ("posterior", "sharing", "noise", "max_log_alpha", "initial"))
-    )
-    return {
-        "_lk_posterior": posterior,
-        **{name: option(name, given[name], posterior) for name in OWN},
-    }
+    posterior = check_posterior(options)
+    given: dict[str, Any] = {**DEFAULTS, **options, "posterior": posterior}
+    return {name: option(name, value, posterior) for name, value in given.items()}
 
 
 def option(name: str, value: Any, posterior: Additive) -> Any:
-    """Return the value of an option besides the posterior if it is allowed, otherwise raise."""
+    """Return the value of an option if weights with this posterior may have it, else raise."""
+    if name == "posterior":
+        return check_posterior({name: value})
     if name == "penalty":
-        what = of_units(posterior) or shown_kind(posterior)
-        return penalties.check(value, posterior, what, "pass posterior='additive'")
-    return check_generator(value) if name == "generator" else one_of(name, value, _CHOICES[name])
+        given = f"posterior={posterior!r}"
+        return penalties.check(value, posterior, given, "pass posterior=nn.Additive()")
+    return check_generator(value) if name == "generator" else one_of(name, value, ESTIMATORS)
 
 
-def kind(posterior: Additive) -> str:
-    if "scale" in posterior.parameters:
-        return "scaled"
-    return "multiplicative" if posterior.relative else "additive"
-
-
-def shown_kind(posterior: Additive) -> str:
-    return f"posterior={kind(posterior)!r}"
-
-
-def of_units(posterior: Additive) -> str | None:
-    """Return the option that gives units scales or variances of their own, or None."""
-    if posterior.grouped:
-        return f"sharing={posterior.sharing!r} with posterior='additive'"
-    return shown_kind(posterior) if "scale" in posterior.parameters else None
-
-
-def posterior_of(
-    posterior: str, sharing: str, noise: str, max_log_alpha: Any, initial: Any
-) -> Additive:
-    """Return the posterior that has these options, or raise if they cannot be combined."""
-    others: dict[str, Any] = {} if initial is None else {"initial": initial}
-    if posterior == "multiplicative":
-        made = Multiplicative if noise == "independent" else Correlated
-        return made(sharing, max_log_alpha, **others)
-    grouped = posterior == "additive" and sharing in UNITS
-    given = {} if grouped else {"sharing": sharing}
-    for name, value in {**given, "noise": noise, "max_log_alpha": max_log_alpha}.items():
-        if value != DEFAULTS[name]:  # type: ignore[literal-required]
-            raise ValueError(
-                f"{name}={value!r} was given with posterior={posterior!r}, where alpha is not "
-                "a parameter: pass posterior='multiplicative'"
-            )
-    if grouped:
-        return Grouped(sharing, **others)
-    return Additive(**others) if posterior == "additive" else Scaled(**others)
+def check_table(posterior: Additive, what: str, instead: str) -> None:
+    """Raise ValueError if the weights of an embedding cannot have this posterior."""
+    if isinstance(posterior, (Grouped, Scaled)):
+        raise ValueError(
+            f"posterior={posterior!r} was given, which has no form for {what}: {instead}"
+        )

@@ -17,7 +17,7 @@ from torch.autograd import Function
 
 from ..._layers import returned
 from ...nn.penalty import is_exact
-from ...nn.posteriors import Term, of_groups
+from ...nn.terms import Term, of_groups
 from .._api import neg_kl, neg_kl_normal
 from .._foreach import total as exact_total
 from .._internals import called_by_compiler

@@ -25,8 +25,8 @@ class HorseshoePrior(_layers.HorseshoePrior):
 
     It is proper, and -KL has no constant to choose. The scale is fixed, and lambda is integrated
     out, so each weight is N(mu, sigma^2) as with any other prior. Louizos et al. [2]_ give lambda a
-    posterior of its own and share it by the weights of a unit: for groups, use
-    ``posterior="scaled"``. A layer with this prior must have ``posterior="additive"``.
+    posterior of its own and share it by the weights of a unit: for that, use
+    the posterior `Scaled`. A layer with this prior must have the posterior `Additive` or `Grouped`.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class PowerPrior(_layers.PowerPrior):
     ``c=1`` is the log-uniform prior, and ``c=0`` the uniform one. The prior is improper for every
     c: around 0 it can be normalised if c < 1, and in the tails if c > 1. So the posterior is proper
     if c < 1 and the likelihood decays in the tails. A layer with this prior must have
-    ``posterior="additive"``.
+    the posterior `Additive` or `Grouped`.
 
     Parameters
     ----------

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from .._internals import called_by_compiler
-from ._local import clamped, wide
+from .._internals import apply, called_by_compiler
 
 Tensor = torch.Tensor
 
@@ -49,12 +48,6 @@ def alike(*given: Tensor) -> list[Tensor]:
     """Convert one or two tensors to one dtype: float64 if either has it, otherwise float32."""
     found = [single(x) for x in given]
     return found if found[0].dtype == found[-1].dtype else [x.double() for x in found]
-
-
-def multiplied(mean: Tensor, log_alpha: Tensor) -> Tensor:
-    """Return the variances alpha mean^2 of the multiplicative posterior."""
-    deviations = wide(mean) * (0.5 * wide(clamped(log_alpha))).exp()
-    return deviations * deviations
 
 
 class Bounded(Function):
@@ -100,7 +93,7 @@ def bounded(log_alpha: Tensor, bound: float | None) -> Tensor:
 # torch.compile puts this function into its graph without tracing it. Tracing would fail at `jvp`
 # or, inside a transform, ignore `backward`.
 def _projected(log_alpha: Tensor, bound: float) -> Tensor:
-    return Bounded.apply(log_alpha, bound)
+    return apply(Bounded, log_alpha, bound)
 
 
 @called_by_compiler

@@ -10,7 +10,7 @@ import torch
 from torch.autograd import Function
 
 from ..._layers import _horseshoe, _student
-from .._internals import called_by_compiler, plain
+from .._internals import apply, called_by_compiler, plain
 
 Tensor = torch.Tensor
 
@@ -71,7 +71,7 @@ def _by_blocks(
 # torch.compile puts this function into its graph without tracing it, because tracing would fail at
 # `jvp`.
 def _of(mu: Tensor, log_sigma2: Tensor, name: str, parameters: tuple[float, ...]) -> Tensor:
-    return _ByFormulae.apply(mu, log_sigma2, name, parameters)
+    return apply(_ByFormulae, mu, log_sigma2, name, parameters)
 
 
 def by_formulae(mu: Tensor, log_sigma2: Tensor, name: str, parameters: tuple[float, ...]) -> Tensor:

@@ -26,7 +26,7 @@ class NormalPrior(_layers.NormalPrior):
         \mathrm{KL}(q \,\Vert\, p) = \tfrac12 \left[\mu^2/\mathrm{variance} + e^t - 1 - t\right]
 
     It is zero where mu = 0 and sigma^2 is the variance of the prior. A layer with this prior must
-    have ``posterior="additive"``.
+    have the posterior `Additive` or `Grouped`.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ class NormalPrior(_layers.NormalPrior):
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(2, 1, initial=0.0, penalty=nn.NormalPrior(1.0))
+    >>> layer = nn.VariationalLinear(2, 1, penalty=nn.NormalPrior(1.0))
+    >>> _ = torch.nn.init.zeros_(layer.log_sigma2)
     >>> torch.nn.init.constant_(layer.weight, 0.5)
     Parameter containing:
     tensor([[0.5000, 0.5000]], requires_grad=True)
@@ -83,7 +84,7 @@ class StudentTPrior(_layers.StudentTPrior):
         -\mathrm{KL}(q \,\Vert\, p) &= \tfrac12 \log(2 \pi e \sigma^2) + \mathrm{E} \log p(w)
 
     As df -> 0, -KL - log(df/2) tends to -KL from the log-uniform prior with ``log_c=0``. A layer
-    with this prior must have ``posterior="additive"``.
+    with this prior must have the posterior `Additive` or `Grouped`.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ class ScaleMixturePrior(_layers.ScaleMixturePrior):
 
     -KL(q || p) = 1/2 log(2 pi e sigma^2) + E log p(w), where the mean over samples
     w = mu + sigma eps estimates the expectation without bias. Gradients pass through the samples. A
-    layer with this prior must have ``posterior="additive"``.
+    layer with this prior must have the posterior `Additive` or `Grouped`.
 
     Parameters
     ----------

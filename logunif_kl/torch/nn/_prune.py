@@ -22,11 +22,10 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     """Prune the weights with log alpha above a threshold, by `torch.nn.utils.prune`.
 
     Each variational layer gets a mask on its `weight`, by `torch.nn.utils.prune.custom_from_mask`.
-    Unless the posterior is multiplicative, `log_sigma2` gets a mask that sets the variance of
-    pruned weights to 0. Pruned weights are therefore 0 in evaluation and in training, have no KL,
-    and stay 0 in further training. Weights that share an alpha are pruned together: those of
-    ``sharing="input"`` or ``"output"``, and of an input with ``posterior="scaled"`` (Louizos et al.
-    2017).
+    If the layer has `log_sigma2`, it gets a mask that sets the variance of pruned weights to 0.
+    Pruned weights are therefore 0 in evaluation and in training, have no KL, and stay 0 in further
+    training. Weights that share an alpha are pruned together: those of a unit with `Grouped` or
+    ``Multiplicative("input")``, and of an input unit with `Scaled` (Louizos et al. 2017).
 
     Parameters
     ----------
@@ -64,10 +63,10 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
 
     `to_deterministic` makes the masks permanent in a plain network. `torch.nn.utils.prune.remove`
     makes them permanent in a variational layer, for inference only: ``remove(layer, "weight")``
-    and, unless the posterior is multiplicative, ``remove(layer, "log_sigma2")``. Pruned weights
-    then have mean 0 and log sigma^2 = -1e4. If training changes such a mean, the KL grows by
-    thousands of nats. For ``"kingma"``, ``"lower_bound"``, `Fit`, `Prior` and
-    ``posterior="scaled"``, these weights can count in the KL.
+    and, if the layer has `log_sigma2`, ``remove(layer, "log_sigma2")``. Pruned weights then have
+    mean 0 and log sigma^2 = -1e4. If training changes such a mean, the KL grows by thousands of
+    nats. For ``"kingma"``, ``"lower_bound"``, `Fit`, `Prior` and the posterior `Scaled`, these
+    weights can count in the KL.
 
     References
     ----------
@@ -78,7 +77,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(3, 1, bias=False, initial=0.0)
+    >>> layer = nn.VariationalLinear(3, 1, bias=False, posterior=nn.Additive(initial=0.0))
     >>> layer.weight.data = torch.tensor([[1.0, 0.1, 0.5]])
     >>> nn.prune(layer).weight.detach()
     tensor([[1.0000, 0.0000, 0.5000]])
@@ -134,7 +133,7 @@ def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(3, 1, initial=0.0)
+    >>> layer = nn.VariationalLinear(3, 1, posterior=nn.Additive(initial=0.0))
     >>> layer.weight.data = torch.tensor([[1.0, 0.1, 0.5]])
     >>> nn.zero_means(layer)  # after optimizer.step()
     >>> layer.weight.detach()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from threading import get_ident
 from types import FrameType
 from typing import Any
@@ -21,6 +22,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.compiler import is_compiling
 
 from ..._layers import is_noisy
+from .._internals import PLAIN_TYPES, called_by_compiler, transformed
 
 Tensor = torch.Tensor
 
@@ -66,6 +68,11 @@ class _FirstRun:
 
 
 PLAIN_NOISE = (False, None)
+_OTHER_NOISE = (
+    "the backward pass runs a {} again, for torch.utils.checkpoint, but its noise is not that of "
+    "the first run, because a context of sampled or sampling began or ended meanwhile: call "
+    "backward() within the same context as the model"
+)
 
 
 def may_run_again() -> bool:
@@ -91,11 +98,6 @@ def in_checkpoint() -> bool:
     return may_be_checkpointed() and any(True for _ in _regions())
 
 
-def in_reentrant_checkpoint() -> bool:
-    """Whether the caller runs in the forward of a checkpoint that is an autograd Function."""
-    return any(isinstance(found, BackwardCFunction) for _, found in _regions())
-
-
 def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | None:
     """Keep the state of a call for a second run, or compare it with that of the first run.
 
@@ -107,12 +109,7 @@ def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | 
     if again is not None:
         before = getattr(again, "_lk_first", {}).get(module) or _FirstRun()
         if noise not in (before.noise or [PLAIN_NOISE]):
-            raise RuntimeError(
-                f"the backward pass runs a {type(module).__name__} again, for "
-                "torch.utils.checkpoint, but its noise is not that of the first run, because a "
-                "context of sampled or sampling began or ended meanwhile: call backward() within "
-                "the same context as the model"
-            )
+            raise RuntimeError(_OTHER_NOISE.format(type(module).__name__))
         mask = before.mask if mask is None else mask
     if mask is not None or noise != PLAIN_NOISE:
         for _, region in regions:
@@ -122,6 +119,61 @@ def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | 
             kept.noise.append(noise)
             kept.mask = mask
     return mask
+
+
+def watch(noise: Tensor | None) -> None:
+    """Let a graph of the compiler check whenever it runs that a checkpoint runs it in one context.
+
+    `noise` is what `sampled` keeps, if the context is one of `sampled`.
+    """
+    if _is_first():
+        # PyTorch has no rule for an operator of a DTensor.
+        plain = noise is None or type(noise) in PLAIN_TYPES
+        torch.ops.logunif_kl_nn.watch(noise if plain else None)
+
+
+@called_by_compiler
+def _is_first() -> bool:
+    """Whether a graph has no such check yet. Register the operator.
+
+    False too if the program may run elsewhere, or in a transform.
+    """
+    from torch._guards import TracingContext
+
+    _operator()
+    graph: Any = TracingContext.try_get()
+    if torch.compiler.is_exporting() or transformed() or hasattr(graph, "_lk_watched"):
+        return False
+    graph._lk_watched = True
+    return True
+
+
+@cache
+def _operator() -> Any:
+    made = torch.library.Library("logunif_kl_nn", "FRAGMENT")
+    made.define("watch(Tensor? noise) -> ()", tags=(torch.Tag.pt2_compliant_tag,))
+    made.impl("watch", _watched, "CompositeExplicitAutograd")
+    made.impl("watch", lambda noise: None, "Meta")
+    torch.fx.node.has_side_effect(torch.ops.logunif_kl_nn.watch.default)
+    return made
+
+
+def _watched(noise: Tensor | None) -> None:
+    if _is_fwd_grad_enabled() and not is_grad_enabled():
+        return  # within `no_grad`, but not within the forward of an autograd Function
+    for repeated, region in _regions():
+        if isinstance(region, BackwardCFunction):
+            raise RuntimeError(
+                "a compiled part of the model was called in torch.utils.checkpoint with "
+                "use_reentrant=True, within sampled, sampling or ELBO(mask_from=), so its second "
+                "run might draw other noise: pass use_reentrant=False, or compile the whole model"
+            )
+        # The region keeps the noise, so that no other noise gets its address.
+        before = region.__dict__.setdefault("_lk_kept", {})
+        own = None if noise is None else noise.data_ptr()
+        if repeated and own not in before:
+            raise RuntimeError(_OTHER_NOISE.format("compiled part of the model"))
+        before[own] = noise
 
 
 def _regions() -> Iterator[tuple[bool, Any]]:

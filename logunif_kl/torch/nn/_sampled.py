@@ -14,10 +14,11 @@ import torch
 from torch.nn import Parameter
 
 from ..._layers import SILENT
-from ...nn.posteriors import Additive, Given
+from ...nn.posteriors import Additive
+from ...nn.terms import Given
 from ._draws import Draws
 from ._hooks import masked, means_assigned, reset_method
-from ._local import clamped, finite
+from ._local import draw_weights
 from ._undrawn import reader, undrawn, unwrapped
 from ._weight import VariationalModule, Weight
 
@@ -39,8 +40,9 @@ class SampledModule(VariationalModule):
     is shared. Each call has its own samples, also if several threads call the network; parts that a
     ``forward`` calls in other threads draw their own. Outside a call a weight can be looked at
     under `torch.no_grad`, but computing with it raises RuntimeError, because it would have no
-    noise. Within `torch.utils.checkpoint.checkpoint`, run whole modules: if a weight is used in two
-    checkpoints, each draws its own sample again.
+    noise. A call of a network's ``forward`` is no call of the network: it raises RuntimeError, and
+    compiled alone it draws anew in each call of a part. Within `torch.utils.checkpoint.checkpoint`,
+    run whole modules: if a weight is used in two checkpoints, each draws its own sample again.
 
     Raises
     ------
@@ -109,6 +111,8 @@ class SampledModule(VariationalModule):
         own = id(parameter)
         # A parameter of `functional_call` may be freed, and another one may get its `id`.
         if own not in samples or samples[own][0] is not parameter:
+            if not samples and self._lk_kept is None:
+                self._lk_held.refuse_forward()
             noise = self._lk_normals(mean.shape, mean, name)
             samples[own] = parameter, noise, self._lk_with_noise(name, noise)
         _, noise, found = samples[own]
@@ -134,8 +138,7 @@ class SampledModule(VariationalModule):
 
     def _lk_with_noise(self, name: str, noise: Tensor) -> Tensor:
         mean = self._lk_masked(name)
-        deviation = (0.5 * clamped(self._lk_log_variance(name))).exp().to(mean.dtype)
-        return finite(mean + deviation * noise)
+        return draw_weights(mean, self._lk_log_variance(name), "log variance", noise)
 
     def _lk_masked(self, name: str) -> Tensor:
         """Return means without those that an `ELBO` masks."""
@@ -145,9 +148,16 @@ class SampledModule(VariationalModule):
         return mask.applied(mean, partial(self._lk_log_alpha, name), (self, name))
 
     def _lk_parameter(self, name: str) -> Any:
-        """Return the parameter of a weight's means."""
+        """Return the parameter of a weight's means. Raise if the weight has none any more."""
         found = self._parameters.get(name)
-        return self._parameters[f"{name}_orig"] if found is None else found
+        if found is None and masked(self, name):
+            found = self._parameters[f"{name}_orig"]
+        if found is None:
+            raise RuntimeError(
+                f"{name} of a {type(self).__name__} is not a parameter any more, so its noise "
+                "would be lost: remove the parametrization or the hook that computes it"
+            )
+        return found
 
     def _lk_mean(self, name: str) -> Tensor:
         found: Any = self._parameters.get(name)
@@ -291,14 +301,14 @@ def sample_weights(
             weight = module._parameters[name]
             own = shared.setdefault(id(weight), {})
             if "log_sigma2" not in own:
-                initial = options["_lk_posterior"].initial
+                initial = options["posterior"].initial
                 own["log_sigma2"] = Parameter(torch.full_like(weight, initial))
             module.register_parameter(name + SUFFIX, own["log_sigma2"])
         module.__dict__.pop("_flat_weights", None)
         kind: Any = type(module)
         module.__class__ = _sampled_class(kind)
         kept = {name: options[name] for name in ("penalty", "generator")}
-        kept["initial"] = options["_lk_posterior"].initial
+        kept["initial"] = options["posterior"].initial
         module.__dict__.update(_lk_gaussian=tuple(names), _lk_held=held, _lk_options=kept)
         if isinstance(kept["penalty"], torch.nn.Module):
             module._modules["_lk_penalty"] = kept["penalty"]

@@ -62,7 +62,7 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(3, 1, initial=0.0).eval()
+    >>> layer = nn.VariationalLinear(3, 1, posterior=nn.Additive(initial=0.0)).eval()
     >>> x = torch.ones(1, 3)
     >>> bool(layer(x) == layer(x))
     True

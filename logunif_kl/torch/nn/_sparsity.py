@@ -69,7 +69,7 @@ def log_alpha(model: torch.nn.Module) -> dict[str, Tensor]:
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(3, 1, initial=0.0)
+    >>> layer = nn.VariationalLinear(3, 1, posterior=nn.Additive(initial=0.0))
     >>> layer.weight.data = torch.tensor([[1.0, 0.1, 0.0]])
     >>> nn.log_alpha(torch.nn.Sequential(layer))
     {'0': tensor([[0.0000, 4.6052,    inf]])}
@@ -118,7 +118,7 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(3, 1, initial=0.0)
+    >>> layer = nn.VariationalLinear(3, 1, posterior=nn.Additive(initial=0.0))
     >>> layer.weight.data = torch.tensor([[1.0, 0.1, 0.0]])
     >>> print(nn.sparsity(torch.nn.Sequential(layer, torch.nn.ReLU(), torch.nn.Linear(1, 2))))
     layer  weights  kept   pruned  compression
@@ -182,7 +182,7 @@ def threshold_curve(
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(3, 1, bias=False, initial=0.0)
+    >>> layer = nn.VariationalLinear(3, 1, bias=False, posterior=nn.Additive(initial=0.0))
     >>> layer.weight.data = torch.tensor([[1.0, 0.5, 0.1]])
     >>> x = torch.tensor([[1.0, 2.0, 3.0]])
     >>> curve = nn.threshold_curve(layer, lambda m: (m(x) - 2.0).abs().mean(), [-1.0, 3.0, 6.0])
@@ -240,7 +240,7 @@ def density_threshold(model: torch.nn.Module, density: float) -> float:
     --------
     >>> import torch
     >>> from logunif_kl.torch import nn
-    >>> layer = nn.VariationalLinear(4, 1, initial=0.0)
+    >>> layer = nn.VariationalLinear(4, 1, posterior=nn.Additive(initial=0.0))
     >>> layer.weight.data = torch.tensor([[1.0, 0.1, 0.5, 0.0]])  # log alpha: 0, 4.6, 1.4, inf
     >>> threshold = nn.density_threshold(layer, 0.5)
     >>> print(f"{threshold:.4f}")

@@ -65,8 +65,8 @@ def moments(
         If `model` is not a module, or has an operation without a rule for moments (an activation
         other than ReLU, batch normalisation, dropout layers of this package).
     ValueError
-        If a layer has correlated noise, shapes do not fit, `steepness` is not positive, or dropout
-        is in training mode.
+        If a layer has scales, shapes do not fit, `steepness` is not positive, or dropout is in
+        training mode.
 
     See Also
     --------

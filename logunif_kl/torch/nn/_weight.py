@@ -10,7 +10,7 @@ import torch
 
 from ..._errors import OF_COMPLEX
 from ...nn.penalty import is_exact
-from ...nn.posteriors import Given, Term, without_row
+from ...nn.terms import Given, Term, without_row
 from ._hooks import own_parameter, refresh
 from ._noise import StochasticModule
 

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
-from ...nn.posteriors import Additive, Given, Units, shared_shape
+from ...nn.posteriors import Additive
+from ...nn.terms import Given, Units, shared_shape
 from . import _posterior
-from ._local import clamped, finite
+from ._local import Form, clamped, draw_weights
 from ._noise import unsplit
 from ._undrawn import reader, undrawn
 from ._weight import VariationalModule, Weight
@@ -21,7 +22,7 @@ Tensor = torch.Tensor
 class GaussianWeights(VariationalModule):
     """A module with the parameters of one Gaussian posterior, and what is computed from them."""
 
-    _lk_posterior = Additive()
+    posterior: Additive = Additive()
     _units = Units(input=1, output=0)
     _lk_groups = 1
     _lk_padding: int | None = None
@@ -54,7 +55,7 @@ class GaussianWeights(VariationalModule):
         return undrawn(owner, mean, who == "call" or self._lk_sampling > 0)
 
     def _lk_weights(self) -> list[Weight]:
-        return [Weight(self, "weight", self._lk_posterior, self.penalty, True, self._lk_padding)]
+        return [Weight(self, "weight", self.posterior, self.penalty, True, self._lk_padding)]
 
     def _lk_mean(self, name: str = "weight") -> Tensor:
         return self._lk_stored
@@ -63,24 +64,24 @@ class GaussianWeights(VariationalModule):
         return self._log_variance
 
     def _lk_given(self, name: str = "weight") -> Given:
-        grouped = self._lk_posterior.grouped
+        grouped = self.posterior.grouped
         return self._given(self._checked_log_variance() if grouped else self._bounded())
 
     @property
     def _log_variance_name(self) -> str:
-        return self._lk_posterior.parameters[0]
+        return self.posterior.parameters[0]
 
     @property
     def _log_variance(self) -> Tensor:
         """Return the second parameter: log sigma^2 or log alpha."""
-        return getattr(self, self._lk_posterior.parameters[0])
+        return getattr(self, self.posterior.parameters[0])
 
     def _shapes(self, weight: Any) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters of the posterior other than `weight` and `bias`."""
-        return self._lk_posterior.shapes(weight, self._units)
+        return self.posterior.shapes(weight, self._units)
 
     def _checked_log_variance(self) -> Tensor:
-        posterior, stored = self._lk_posterior, self._lk_stored
+        posterior, stored = self.posterior, self._lk_stored
         name = posterior.parameters[0]
         own = shared_shape(posterior.sharing, stored.shape, self._units)
         to = "groups" if posterior.grouped else "weight" if posterior.independent else "scales"
@@ -89,7 +90,7 @@ class GaussianWeights(VariationalModule):
 
     def _bounded(self) -> Tensor:
         """Return log sigma^2 or min(log alpha, `max_log_alpha`), with `weight.ndim` dimensions."""
-        found, posterior = self._checked_log_variance(), self._lk_posterior
+        found, posterior = self._checked_log_variance(), self.posterior
         if posterior.relative:
             return _posterior.bounded(found, posterior.max_log_alpha)
         stored = self._lk_stored
@@ -98,7 +99,7 @@ class GaussianWeights(VariationalModule):
     def _given(self, log_variance: Tensor) -> Given:
         """Return the parameters of the posterior, with log sigma^2 or log alpha as it is given."""
         scales: tuple[Any, Any] = None, None
-        if "scale" in self._lk_posterior.parameters:
+        if "scale" in self.posterior.parameters:
             scales = unsplit(self.scale), unsplit(self.scale_log_sigma2)
         mask = self._buffers.get("weight_mask")
         return Given(self._lk_stored, log_variance, *scales, mask, self._units, self._lk_groups)
@@ -106,14 +107,6 @@ class GaussianWeights(VariationalModule):
     def _typed(self) -> Tensor:
         """Return the result of `_bounded` in the dtype of the weight."""
         return self._bounded().to(self._lk_stored.dtype)
-
-    def _root(self) -> Tensor:
-        """Return sigma or, for the multiplicative posterior, sqrt(alpha) = sigma/|mean|."""
-        return (0.5 * clamped(self._typed())).exp()
-
-    def _deviations(self) -> Tensor:
-        deviations = self._root()
-        return self._masked() * deviations if self._lk_posterior.relative else deviations
 
     def _masked(self) -> Tensor:
         """Return the means with which the layer computes: without those that an `ELBO` masks."""
@@ -127,9 +120,9 @@ class GaussianWeights(VariationalModule):
     def _means(self) -> Tensor:
         """Return the means of the weights: `weight`, times the means of the scales."""
         mean = self._masked()
-        if "scale" not in self._lk_posterior.parameters:
+        if "scale" not in self.posterior.parameters:
             return mean
-        return self._lk_posterior.means(Given(mean, None, unsplit(self.scale)))
+        return self.posterior.means(Given(mean, None, unsplit(self.scale)))
 
     def _scales(self) -> int:
         """Return the number of input units, each of which may have a scale."""
@@ -138,31 +131,30 @@ class GaussianWeights(VariationalModule):
 
     def _scale_moments(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Return the means and the standard deviations of the scales, one for each input unit."""
-        mean, log_variance = self._lk_posterior.scales(self._given(self._typed()))
+        mean, log_variance = self.posterior.scales(self._given(self._typed()))
         deviation = (0.5 * clamped(log_variance)).exp()[0].to(dtype)
         return torch.ones_like(deviation) if mean is None else mean[0].to(dtype), deviation
 
     def _weights(self, shape: Any) -> Tensor:
         """Draw samples of the weights; `shape` ends with the shape of the weights."""
         mean = self._masked()
-        return finite(mean + self._deviations() * self._lk_normals(shape, mean))
+        noise = self._lk_normals(shape, mean)
+        return draw_weights(mean, self._typed(), self._form(), noise)
 
     def _lk_sampled(self, name: str = "weight") -> Tensor:
         """Draw the weights with which a plain layer computes, within `sampled`."""
         weight = self._masked()
-        if self._lk_posterior.independent:
+        if self.posterior.independent:
             weight = self._weights(weight.shape)
-        return weight * self._drawn_scales() if self._lk_posterior.scaled else weight
+        return weight * self._drawn_scales() if self.posterior.scaled else weight
 
-    def _variances(self) -> tuple[Tensor, bool]:
-        """Return the variances of the weights and False, or their logarithms and True."""
-        if self._lk_posterior.relative:
-            return _posterior.multiplied(self._masked(), self._typed()), False
-        return self._typed(), True
+    def _form(self) -> Form:
+        """Say what `_typed` returns."""
+        return "log alpha" if self.posterior.relative else "log variance"
 
     def _lk_log_alpha(self, name: str = "weight") -> Tensor:
         given = self._lk_given()
-        if self._lk_posterior.grouped:
+        if self.posterior.grouped:
             mean, log_variance = _posterior.alike(given.mean, given.log_variance)
             given = given._replace(mean=mean, log_variance=log_variance)
-        return self._lk_posterior.log_alpha(torch, given)
+        return self.posterior.log_alpha(torch, given)

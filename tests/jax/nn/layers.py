@@ -10,15 +10,14 @@ import numpy as np
 from logunif_kl.jax import nn
 
 ESTIMATORS = ("local", "per_example", "per_batch")
-# Name -> sharing and noise; the additive posterior has neither.
 POSTERIORS = {
-    "additive": None,
-    "weight": ("weight", "independent"),
-    "output": ("output", "independent"),
-    "input": ("input", "independent"),
-    "layer": ("layer", "independent"),
-    "correlated, input": ("input", "correlated"),
-    "correlated, layer": ("layer", "correlated"),
+    "additive": nn.Additive(),
+    "weight": nn.Multiplicative(),
+    "output": nn.Multiplicative("output"),
+    "input": nn.Multiplicative("input"),
+    "layer": nn.Multiplicative("layer"),
+    "correlated, input": nn.Correlated(),
+    "correlated, layer": nn.Correlated("layer"),
 }
 
 
@@ -46,31 +45,24 @@ KINDS = {
 }
 
 
-def posterior(name: str, kind: Kind, dtype: str = "float32") -> nn.Normal | nn.Dropout:
+def weight_of(name: str, kind: Kind, dtype: str = "float32") -> nn.Weight:
     """Parameters of ordinary size: alpha from 0.1 to 3, one mean 0."""
     rng = np.random.default_rng(6)
     mean = rng.normal(size=kind.shape).astype(dtype)
     mean.flat[1] = 0.0
-    if POSTERIORS[name] is None:
-        return nn.Normal(jnp.asarray(mean), _spread(rng, kind.shape, dtype))
-    sharing, noise = POSTERIORS[name]
-    made = nn.Dropout.from_mean(mean, sharing=sharing, noise=noise, **kind.axes)
-    return jax.tree.unflatten(
-        jax.tree.structure(made), [made.theta, _spread(rng, made.log_alpha.shape, dtype)]
-    )
-
-
-def _spread(rng: np.random.Generator, shape: Any, dtype: str) -> Any:
-    return jnp.asarray(np.log(rng.uniform(0.1, 3.0, shape)).astype(dtype))
+    made = nn.Weight.from_mean(mean, POSTERIORS[name], **kind.axes)
+    (means, spread), structure = jax.tree.flatten(made)
+    spread = jnp.asarray(np.log(rng.uniform(0.1, 3.0, spread.shape)).astype(dtype))
+    return jax.tree.unflatten(structure, [means, spread])
 
 
 def sampled_weights(weight: Any, kind: Kind, rng: np.random.Generator, samples: int) -> np.ndarray:
     """Samples by NumPy in float64, of shape (samples, *shape)."""
     mean = np.asarray(jax.tree.leaves(weight)[0], "float64")
     spread = np.asarray(jax.tree.leaves(weight)[1], "float64")
-    if isinstance(weight, nn.Normal):
+    if not weight.posterior.relative:
         return mean + np.exp(spread / 2) * rng.normal(size=(samples, *mean.shape))
-    if weight.noise == "independent":
+    if weight.posterior.independent:
         return mean * (1 + np.exp(spread / 2) * rng.normal(size=(samples, *mean.shape)))
     axis = weight.input_axis % mean.ndim
     inputs = mean.shape[axis]

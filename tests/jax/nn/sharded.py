@@ -21,11 +21,11 @@ def made():
         return rng.normal(size=shape).astype("float32")
 
     params = {
-        "table": nn.Dropout.from_mean(normal(16, 8), sharing="input"),
-        "conv": nn.Normal.from_mean(normal(8, 4, 3), -2.0),
-        "hidden": nn.Normal.from_mean(normal(24, 16), -2.0),
-        "out": nn.Dropout.from_mean(normal(16, 4), sharing="layer", max_log_alpha=0.0),
-        "scaled": nn.Dropout.from_mean(normal(16, 4), sharing="input", noise="correlated"),
+        "table": nn.Weight.from_mean(normal(16, 8), nn.Multiplicative("input")),
+        "conv": nn.Weight.from_mean(normal(8, 4, 3), nn.Additive(initial=-2.0)),
+        "hidden": nn.Weight.from_mean(normal(24, 16), nn.Additive(initial=-2.0)),
+        "out": nn.Weight.from_mean(normal(16, 4), nn.Multiplicative("layer", 0.0)),
+        "scaled": nn.Weight.from_mean(normal(16, 4), nn.Correlated()),
     }
     return params, {"ids": rng.integers(0, 16, (16,)), "series": normal(16, 4, 4)}
 
@@ -78,7 +78,7 @@ def main():
             found[f"{estimator}, {way}"] = close(got, alone) and close(y, drawn)
             found[f"devices of {estimator}, {way}"] = len(y.sharding.device_set)
             if way != "examples":
-                hidden, place = got[1]["hidden"].mu.sharding, NamedSharding(mesh, COLUMNS)
+                hidden, place = got[1]["hidden"].mean.sharding, NamedSharding(mesh, COLUMNS)
                 found[f"gradient of {estimator}"] = hidden.is_equivalent_to(place, 2)
     alone = jax.jit(nn.kl)(params)
     found["kl"] = close(jax.jit(nn.kl)(placed), alone)

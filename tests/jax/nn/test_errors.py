@@ -3,6 +3,7 @@
 import builtins
 import math  # noqa: F401 (REFUSALS uses it)
 import re
+from dataclasses import replace  # noqa: F401
 
 import numpy as np
 import pytest
@@ -16,12 +17,13 @@ from logunif_kl.jax import nn
 
 KEY = jax.random.key(0)
 MEAN = jnp.ones((3, 2))
-WEIGHT = nn.Normal.from_mean(MEAN)
+WEIGHT = nn.Weight.from_mean(MEAN)
 X = jnp.ones((4, 3))
-KERNEL = nn.Normal.from_mean(jnp.ones((2, 1, 3, 3)))
+KERNEL = nn.Weight.from_mean(jnp.ones((2, 1, 3, 3)))
 IMAGE = jnp.ones((1, 2, 5, 5))
-SCALES = nn.Dropout.from_mean(MEAN, sharing="input", noise="correlated")
-OF_CHANNELS = nn.Scaled.from_mean(KERNEL.mu, input_axis=1)
+SCALES = nn.Weight.from_mean(MEAN, nn.Correlated())
+SCALED = nn.Weight.from_mean(MEAN, nn.Scaled())
+OF_CHANNELS = nn.Weight.from_mean(KERNEL.mean, nn.Scaled(), input_axis=1)
 MOMENTS = nn.Moments(X, X)
 LABELS = np.array([-100])
 
@@ -39,17 +41,17 @@ nn.threshold_curve(WEIGHT, 3.0)
     TypeError: measure must be a function of the pruned tree, but 3.0 was given: pass one that
     returns a loss
 nn.dense(X, MEAN, key=KEY)
-    TypeError: weight must be a Normal, Groups, Dropout or Scaled, but jaxlib.* was given: pass
-    Normal.from_mean(weight), or floats without a key
+    TypeError: weight must be a Weight, but jaxlib.* was given: pass Weight.from_mean(weight), or
+    floats without a key
 nn.conv(IMAGE, None)
-    TypeError: weight must be a Normal, Groups, Dropout or Scaled, but NoneType was given: pass
-    Normal.from_mean(weight), or floats without a key
+    TypeError: weight must be a Weight, but NoneType was given: pass Weight.from_mean(weight), or
+    floats without a key
 nn.dense([1.0], WEIGHT)
     TypeError: x must be an array, but list [1.0] was given: pass a jax.Array
 nn.dense(X * 1j, WEIGHT)
     TypeError: x must hold real floating-point numbers, but complex64 was given: pass float32
-nn.Normal.from_mean(np.ones((3, 2), int))
-    TypeError: mu must hold real floating-point numbers, but int* was given: pass float32
+nn.Weight.from_mean(np.ones((3, 2), int))
+    TypeError: mean must hold real floating-point numbers, but int* was given: pass float32
 nn.dense(X, WEIGHT, dtype=int)
     TypeError: dtype must be a floating type, but int* was given: pass float32
 nn.dense(X, WEIGHT, "b")
@@ -66,8 +68,19 @@ nn.dense(X, WEIGHT, key=0)
 nn.dense(X, WEIGHT, key=X)
     TypeError: key must be a key of jax.random or None, but float32 was given: pass
     jax.random.key(0)
-nn.Normal.from_mean(MEAN, "-10")
-    TypeError: log_sigma2 must be one real number, but str '-10' was given: pass a float
+nn.Weight.from_mean(MEAN, -10.0)
+nn.Weight(MEAN, MEAN, posterior=-10.0)
+    TypeError: posterior=-10.0 was given, but a posterior is an object: pass nn.Additive(),
+    nn.Grouped(), nn.Multiplicative(), nn.Correlated() or nn.Scaled()
+nn.to_variational({"weight": MEAN}, posterior="multiplicative")
+    TypeError: posterior='multiplicative' was given, but a posterior is an object: pass
+    posterior=nn.Multiplicative()
+nn.Normal
+    AttributeError: module 'logunif_kl.jax.nn' has no attribute 'Normal': use
+    nn.Weight.from_mean(mean), or nn.Weight(mean, log_sigma2)
+nn.Dropout
+    AttributeError: module 'logunif_kl.jax.nn' has no attribute 'Dropout': use
+    nn.Weight.from_mean(mean, nn.Multiplicative(...)), or nn.Correlated(...)
 nn.conv(IMAGE, KERNEL, feature_group_count=2, lhs_dilation=1.5)
     TypeError: lhs_dilation must hold integers, but 1.5 was given: pass 2 integers, or one
 nn.embedding(jnp.ones(3), WEIGHT)
@@ -85,10 +98,11 @@ nn.kl(WEIGHT, penalty=nn.NormalPrior)
     <class 'logunif_kl.jax.nn._priors.NormalPrior'> was given: pass one of 'exact', 'kingma',
     'molchanov', 'lower_bound', 'series', 'kummer', 'quadrature'
 nn.kl(SCALES, penalty=nn.StudentTPrior())
-    ValueError: penalty=StudentTPrior(df=1.0, scale=1.0) was given with a Dropout posterior: use
-    Normal
-nn.kl(nn.Scaled.from_mean(MEAN), penalty=nn.NormalPrior())
-    ValueError: penalty=NormalPrior(variance=1.0) was given with a Scaled posterior: use Normal
+    ValueError: penalty=StudentTPrior(df=1.0, scale=1.0) was given with the posterior
+    Correlated(): use Additive or Grouped
+nn.kl(SCALED, penalty=nn.NormalPrior())
+    ValueError: penalty=NormalPrior(variance=1.0) was given with the posterior Scaled(): use
+    Additive or Grouped
 nn.kl(WEIGHT, penalty=nn.ScaleMixturePrior(0.5, 1.0, 0.1))
     TypeError: key must be a key of jax.random or None, but NoneType None was given: pass
     jax.random.key(0)
@@ -135,18 +149,25 @@ nn.sparsity(WEIGHT, math.nan)
     ValueError: threshold must not be NaN: pass 3.0, or inf to prune only zeros
 nn.prune({"w": WEIGHT}, like=WEIGHT)
     ValueError: the structures of tree and like differ: for like, pass the tree that prune returned
-nn.prune({"w": WEIGHT}, like={"w": nn.Normal.from_mean(MEAN[:, :1])})
+nn.prune({"w": WEIGHT}, like={"w": nn.Weight.from_mean(MEAN[:, :1])})
     ValueError: like has weights of shape (3, 1) at 'w', where tree has (3, 2): pass what prune
     returned for the same model
 nn.dense(jnp.ones((4, 5)), WEIGHT)
     ValueError: x of shape (4, 5) does not fit a kernel of shape (3, 2): pass x of shape (..., 3)
-nn.dense(X, nn.Normal.from_mean(jnp.ones(3)))
+nn.dense(X, nn.Weight.from_mean(jnp.ones(3)))
     ValueError: weight of shape (3,) is not a kernel of a dense layer: pass shape (inputs, outputs)
-nn.dense(X, nn.Normal(MEAN, jnp.ones(3)))
-    ValueError: log_sigma2 of shape (3,) does not broadcast to mu's (3, 2): use Normal.from_mean
-nn.kl(nn.Dropout(MEAN, jnp.ones((3, 1, 1))))
-    ValueError: log_alpha of shape (3, 1, 1) does not broadcast to theta's (3, 2): use
-    Dropout.from_mean
+nn.dense(X, nn.Weight(MEAN, jnp.ones(3)))
+    ValueError: log_sigma2 of shape (3,) does not broadcast to the means' (3, 2): use
+    Weight.from_mean
+nn.kl(nn.Weight(MEAN, log_alpha=jnp.ones((3, 1, 1)), posterior=nn.Multiplicative()))
+    ValueError: log_alpha of shape (3, 1, 1) does not broadcast to the means' (3, 2): use
+    Weight.from_mean
+nn.kl(nn.Weight(MEAN))
+    ValueError: a Weight with the posterior Additive() needs log_sigma2, but has none: use
+    Weight.from_mean
+nn.dense(X, nn.Weight(MEAN, MEAN, log_alpha=MEAN))
+    ValueError: a Weight with the posterior Additive() needs log_sigma2, but has log_sigma2,
+    log_alpha: use Weight.from_mean
 nn.dense(X, WEIGHT, jnp.ones(3))
     ValueError: bias of shape (3,) does not fit 2 output units: pass shape (2,)
 nn.dense(X, WEIGHT, key=KEY, estimator="weights")
@@ -156,33 +177,21 @@ nn.embedding(jnp.array([0]), WEIGHT, estimator="weights")
 nn.dense(X, WEIGHT, key=jax.random.split(KEY, 4))
 nn.dense(X, WEIGHT, key=jax.random.split(jax.random.PRNGKey(0), 4))
     ValueError: key holds keys of shape (4,), but a layer takes one: pass key[0], or use jax.vmap
-nn.Dropout.from_mean(MEAN, sharing="row")
-    ValueError: sharing must be 'weight', 'output', 'input' or 'layer', but 'row' was given: pass
-    one of these
-nn.Dropout.from_mean(MEAN, noise="A")
-nn.kl(nn.Dropout(MEAN, MEAN, noise="A"))
-    ValueError: noise must be 'independent' or 'correlated', but 'A' was given: pass one of these
-nn.Dropout.from_mean(MEAN, noise="correlated")
-    ValueError: correlated noise scales the inputs, but sharing='weight' was given: pass
-    sharing='input' or sharing='layer'
-nn.dense(X, nn.Dropout(MEAN, MEAN, noise="correlated"))
-    ValueError: noise='correlated' scales the inputs, but log_alpha has shape (3, 2): pass
-    sharing='input' or sharing='layer'
-nn.Dropout.from_mean(MEAN, sharing="input", input_axis=2)
-    ValueError: input_axis must be an axis of theta of shape (3, 2), but 2 was given: pass another
-nn.conv(IMAGE, nn.Dropout.from_mean(jnp.ones((2, 2, 3, 3)), sharing="input", noise="correlated"))
-    ValueError: the input units are axis 1 of the weights, but input_axis=-2 was given: pass
-    input_axis=1 to Dropout
+nn.dense(X, nn.Weight(MEAN, log_alpha=MEAN, posterior=nn.Correlated()))
+    ValueError: the scales of the inputs must have shape (3, 1) for means of shape (3, 2), but have
+    (3, 2): use Weight.from_mean
+nn.Weight.from_mean(MEAN, nn.Multiplicative("input"), input_axis=2)
+nn.Weight.from_mean(MEAN, nn.Scaled(), input_axis=2)
+    ValueError: input_axis must be an axis of means of shape (3, 2), but 2 was given: pass another
+nn.Weight.from_mean(MEAN, nn.Grouped("output"), output_axis=2)
+    ValueError: output_axis must be an axis of means of shape (3, 2), but 2 was given: pass another
+nn.conv(IMAGE, nn.Weight.from_mean(jnp.ones((2, 2, 3, 3)), nn.Correlated()))
+    ValueError: the input units are axis 1 of the weights, but axis 2 of the Weight has scales: pass
+    input_axis=1
 nn.conv(IMAGE, OF_CHANNELS, feature_group_count=2)
-    ValueError: the layer has 2 groups of channels, but the weights have groups=1: pass groups=2 to
-    Scaled
-nn.Dropout.from_mean(MEAN, groups=0)
+    ValueError: the layer has 2 groups of channels, but the Weight has groups=1: pass groups=2
+nn.Weight.from_mean(MEAN, groups=0)
     ValueError: groups must be a positive integer, but 0 was given: pass 1 for the usual case
-nn.Dropout.from_mean(MEAN, math.nan)
-    ValueError: log_alpha must be finite, but nan was given: pass a number like -3.0
-nn.Dropout.from_mean(MEAN, max_log_alpha=math.inf)
-    ValueError: max_log_alpha must be finite, but inf was given: pass 0.0 for alpha <= 1, or None
-    for no bound
 nn.conv(IMAGE[0], KERNEL, feature_group_count=2)
     ValueError: x of shape (2, 5, 5) and a kernel of shape (2, 1, 3, 3) must have the same number
     of axes, three or more: pass x[None] for one example
@@ -196,13 +205,13 @@ nn.conv(IMAGE, KERNEL, feature_group_count=2, window_strides=(1, 1, 1))
     ValueError: window_strides=(1, 1, 1) was given for 2 spatial dimensions: pass 2 integers, or one
 nn.conv(IMAGE, KERNEL, feature_group_count=2, rhs_dilation=(1, 0))
     ValueError: rhs_dilation must be positive, but (1, 0) was given: pass 1 for the usual case
-nn.embedding(jnp.array([0]), nn.Normal.from_mean(jnp.ones(3)))
+nn.embedding(jnp.array([0]), nn.Weight.from_mean(jnp.ones(3)))
     ValueError: weight of shape (3,) is not a table of embeddings: pass shape (rows, columns)
 nn.kl({"weight": MEAN})
 nn.sample({"weight": MEAN}, KEY)
 nn.log_alpha({"weight": MEAN})
-    ValueError: tree is of type dict and holds no posterior: make weights Normal or Dropout
-    nodes, as to_variational does
+    ValueError: tree is of type dict and holds no Weight: make its arrays Weight nodes, as
+    to_variational does
 nn.kl(SCALES, of="weights")
     ValueError: the KL of weights under correlated noise is infinite (Hron et al. 2017, section 3):
     pass of='scales'
@@ -262,9 +271,9 @@ nn.to_variational({"weight": MEAN}, "bias")
 nn.to_variational({"bias": MEAN})
     ValueError: tree is of type dict and holds no array to make Gaussian: pass the parameters of a
     model, or another function as where
-nn.sample(nn.Dropout.from_mean(MEAN, sharing="input", noise="correlated", groups=2), KEY)
-    ValueError: the posterior has random scales in groups=2, for which no weights can be drawn: use
-    Normal
+nn.sample(nn.Weight.from_mean(MEAN, nn.Correlated(), groups=2), KEY)
+    ValueError: weights with random scales cannot be drawn in groups, but groups=2 was given: use
+    another posterior, such as Additive
 nn.density_threshold(WEIGHT, 1.5)
     ValueError: density must be from 0 to 1, but 1.5 was given: pass 0.05
 nn.predict(3, KEY)
@@ -284,22 +293,18 @@ nn.predict(lambda key: (X, X), KEY, likelihood="normal", log_sigma2=0.0)
     ValueError: log_sigma2 was given, but the model returns its own: leave out the argument
 nn.predict(lambda key: X, KEY, link="probit")
     ValueError: link='probit' was given with likelihood='categorical': pass likelihood='bernoulli'
-nn.kl(nn.Groups.from_mean(MEAN), penalty="molchanov")
-    ValueError: penalty='molchanov' approximates the KL of single weights, but a Groups
-    posterior has groups: pass 'exact' or a prior
-nn.kl(nn.Groups(MEAN, jnp.zeros(2)))
-    ValueError: log_sigma2 of shape (2,) does not fit mu's (3, 2): use Groups.from_mean
-nn.kl(nn.Scaled(MEAN, MEAN, jnp.ones(3), jnp.ones(3)))
-    ValueError: scale of shape (3,) and scale_log_sigma2 of shape (3,) do not fit mu's (3, 2): use
-    Scaled.from_mean
-nn.embedding(jnp.array([0]), nn.Scaled.from_mean(MEAN))
-    ValueError: weight is a Scaled posterior, which has no form for an embedding: use Normal, Groups
-    or Dropout
-nn.dense(MOMENTS, nn.Scaled.from_mean(MEAN))
-    ValueError: moments need independent weights, but a Scaled was given: use Normal
+nn.kl(nn.Weight.from_mean(MEAN, nn.Grouped()), penalty="molchanov")
+    ValueError: penalty='molchanov' approximates the KL of single weights, but the posterior
+    Grouped() has groups: pass 'exact' or a prior
+nn.kl(replace(SCALED, scale=jnp.ones(3)))
+    ValueError: the scales of the inputs must have shape (3, 1) for means of shape (3, 2), but have
+    (3,) and (3, 1): use Weight.from_mean
+nn.embedding(jnp.array([0]), SCALED)
+    ValueError: an embedding cannot have the posterior Scaled(): use Additive, Grouped,
+    Multiplicative or Correlated
 nn.dense(MOMENTS, SCALES)
-    ValueError: moments need independent weights, but noise='correlated' was given: make the Dropout
-    with noise='independent'
+    ValueError: moments need independent weights, but the posterior Correlated() was given: use
+    Additive, Grouped or Multiplicative
 nn.dense(MOMENTS, WEIGHT, key=KEY)
     ValueError: x is Moments, for which no noise is drawn, but a key was given: omit key
 nn.embedding(nn.Moments(jnp.array([0]), jnp.ones(1)), WEIGHT)

@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,16 +57,15 @@ def test_every_parameter_is_trained(layer):
 
 def test_the_kl_has_the_names_of_the_module(layer):
     weight = layer.weight
-    plain = nn.Normal(jnp.asarray(weight.mu), jnp.asarray(weight.log_sigma2))
+    plain = nn.Weight(jnp.asarray(weight.mean), jnp.asarray(weight.log_sigma2))
     assert nn.named_kl(layer) == {"weight": nn.kl(plain)}
 
 
-@pytest.mark.parametrize("kind", [nn.Normal, nn.Dropout])
-def test_one_parameter_that_holds_a_posterior(kind):
-    weight = nnx.Param(kind.from_mean(jnp.ones((4, 3))))
+def test_one_parameter_that_holds_a_weight():
+    weight = nnx.Param(nn.Weight.from_mean(jnp.ones((4, 3))))
     sentence = (
-        "weight must be a posterior that holds parameters, but a flax.Param that holds a "
-        rf"{kind.__name__} was given: pass jax.tree.map\(nnx.Param, posterior\)"
+        "weight must be a Weight that holds parameters, but a flax.Param that holds a Weight was "
+        r"given: pass jax.tree.map\(nnx.Param, weight\)"
     )
     with pytest.raises(TypeError, match=f"^{sentence}$"):
         nn.dense(X, weight)
@@ -73,13 +73,11 @@ def test_one_parameter_that_holds_a_posterior(kind):
         nn.embedding(jnp.array([1]), weight)
 
 
-def test_posteriors_are_written_and_read():
-    written("for kind in (nn.Normal, nn.Dropout)")
+def test_weights_are_written_and_read():
+    written("serialization.register_serialization_state(")
     made = {
-        "normal": [nn.Normal(jnp.ones((2, 3)), jnp.full((2, 3), -4.0))],
-        "dropout": nn.Dropout.from_mean(
-            jnp.ones((2, 3), "bfloat16"), -2.0, sharing="input", noise="correlated"
-        ),
+        "additive": [nn.Weight(jnp.ones((2, 3)), jnp.full((2, 3), -4.0))],
+        "correlated": nn.Weight.from_mean(jnp.ones((2, 3), "bfloat16"), nn.Correlated()),
     }
     state = {"params": made, "moments": optax.adam(1e-3).init(made)}
     other = jax.tree.map(jnp.zeros_like, state)
@@ -92,10 +90,10 @@ def test_posteriors_are_written_and_read():
 
 
 class Tied(nnx.Module):
-    """Two layers that share a posterior and a bias, and one of their own."""
+    """Two layers that share a weight and a bias."""
 
-    def __init__(self, kind):
-        weight = nnx.data(jax.tree.map(nnx.Param, kind.from_mean(jnp.ones((3, 3)), 0.5)))
+    def __init__(self, posterior):
+        weight = nnx.data(jax.tree.map(nnx.Param, nn.Weight.from_mean(jnp.ones((3, 3)), posterior)))
         bias = nnx.Param(jnp.zeros(3))
         self.one, self.other = Layer(weight, bias), Layer(weight, bias)
 
@@ -105,33 +103,36 @@ class Layer(nnx.Module):
         self.weight, self.bias = weight, bias
 
 
-def in_one_variable(kind):
-    """A module whose variables hold whole posteriors."""
-    made = Tied(kind)
-    made.one.weight = made.other.weight = nnx.Param(kind.from_mean(jnp.ones((3, 3)), 0.5))
+def in_one_variable(posterior):
+    """A module whose variables hold whole nodes."""
+    made = Tied(posterior)
+    weight = nn.Weight.from_mean(jnp.ones((3, 3)), posterior)
+    made.one.weight = made.other.weight = nnx.Param(weight)
     return made
 
 
-class TestSharedPosteriors:
-    KINDS = nn.Normal, nn.Dropout, nn.Groups, nn.Scaled
+class TestSharedWeights:
+    KINDS = nn.Additive, nn.Multiplicative, nn.Grouped, nn.Scaled
 
     @pytest.mark.parametrize("made", [Tied, in_one_variable])
     @pytest.mark.parametrize("kind", KINDS)
     def test_counts_once(self, kind, made):
-        module, alone = made(kind), kind.from_mean(jnp.ones((3, 3)), 0.5)
+        posterior = kind(initial=0.5)
+        module, alone = made(posterior), nn.Weight.from_mean(jnp.ones((3, 3)), posterior)
         assert len(nn.named_kl(module)) == len(nn.log_alpha(module)) == 1
         assert nn.kl(module) == nnx.jit(nn.kl)(module) == nn.kl(alone)
         assert nn.sparsity(module).weights == 9
         assert nn.density_threshold(module, 1.0) == nn.density_threshold(alone, 1.0)
         prior = nn.ScaleMixturePrior(0.5, 1.0, 0.1, samples=2, key=jax.random.key(0))
-        if kind is nn.Normal:
+        if kind is nn.Additive:
             assert nn.kl(module, penalty=prior) == nn.kl([alone], penalty=prior)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_the_gradient_is_that_of_one(self, kind):
-        alone = kind.from_mean(jnp.ones((3, 3)), 0.5)
-        found = nnx.grad(lambda module: nn.kl(module))(Tied(kind))["one"]["weight"]
+        alone = nn.Weight.from_mean(jnp.ones((3, 3)), kind(initial=0.5))
+        found = nnx.grad(lambda module: nn.kl(module))(Tied(kind(initial=0.5)))["one"]["weight"]
         wanted = vars(jax.grad(nn.kl)(alone))
+        assert {*found} == {"mean", *alone.posterior.parameters}
         for name, got in found.items():
             np.testing.assert_array_equal(got.get_value(), wanted[name])
 
@@ -146,23 +147,31 @@ class TestSharedPosteriors:
     )
     @pytest.mark.parametrize("made", [Tied, in_one_variable])
     def test_stays_shared(self, made, function):
-        module = made(nn.Normal)
+        module = made(nn.Additive())
         found = function(module)
         one, other = found.one, found.other
         assert jax.tree.leaves(one.weight)[0] is jax.tree.leaves(other.weight)[0]
         assert one.bias is other.bias
         assert one.bias is not module.one.bias
 
-    def test_other_static_fields_are_other_posteriors(self):
-        module = Tied(nn.Dropout)
-        weight = module.one.weight
-        module.other.weight = nnx.data(
-            nn.Dropout(weight.theta, weight.log_alpha, max_log_alpha=0.0)
-        )
+    def test_an_array_is_converted_once(self):
+        weight, bias = nnx.Param(jnp.ones((3, 3))), nnx.Param(jnp.zeros(3))
+        module = Tied(nn.Additive())
+        module.one, module.other = Layer(weight, bias), Layer(weight, bias)
+        found = nn.to_variational(module)
+        assert found.one.weight is found.other.weight
+        assert found.one.bias is found.other.bias
+        assert len(nn.named_kl(found)) == 1
+        assert isinstance(weight.get_value(), jax.Array)
+
+    def test_other_static_fields_are_other_weights(self):
+        module = Tied(nn.Multiplicative())
+        bounded = replace(module.one.weight, posterior=nn.Multiplicative(max_log_alpha=0.0))
+        module.other.weight = nnx.data(bounded)
         assert len(nn.named_kl(module)) == 2
 
     def test_arrays_count_at_every_place(self):
-        weight = nn.Normal.from_mean(jnp.ones(2))
+        weight = nn.Weight.from_mean(jnp.ones(2))
         twice = pytest.approx(2.0 * float(nn.kl(weight)), rel=1e-6)
         assert nn.kl([weight, weight]) == twice
         assert jax.jit(nn.kl)([weight, weight]) == twice

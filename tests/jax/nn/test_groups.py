@@ -1,6 +1,7 @@
 """Groups of weights with one variance, and weights with random scales, against PyTorch's layers."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ MU = jax.random.normal(jax.random.key(1), (4, 3))
 class TestGroups:
     @pytest.mark.parametrize(("sharing", "axis"), [("input", 1), ("output", 0)])
     def test_the_kl(self, sharing, axis):
-        node = nn.Groups.from_mean(MU, -1.0, sharing=sharing)
+        node = nn.Weight.from_mean(MU, nn.Grouped(sharing, initial=-1.0))
         squares = (np.asarray(MU, float) ** 2).sum(axis)
         k = MU.shape[axis]
         expected = kl_vector(-1.0 - np.log(squares), k).sum()
@@ -32,50 +33,52 @@ class TestGroups:
 
     def test_its_gradient(self):
         with jax.enable_x64(True):
-            node = nn.Groups.from_mean(np.asarray(MU, "float64"), -1.0, sharing="output")
+            node = nn.Weight.from_mean(
+                np.asarray(MU, "float64"), nn.Grouped("output", initial=-1.0)
+            )
             check_grads(nn.kl, (node,), order=1, rtol=1e-6)
 
     def test_noise_of_each_weight(self):
-        node = nn.Groups.from_mean(MU, 0.0, sharing="input")
+        node = nn.Weight.from_mean(MU, nn.Grouped(initial=0.0))
         y = nn.dense(jnp.ones((20_000, 4)), node, key=KEY)
         np.testing.assert_allclose(y.mean(0), MU.sum(0), atol=0.04)
         np.testing.assert_allclose(y.var(0), 4.0, rtol=0.08)
 
     def test_whole_groups_are_pruned(self):
         mu = jnp.ones((4, 3)).at[1].multiply(1e-3).at[0, 0].set(0.0)
-        node = nn.Groups.from_mean(mu, 0.0, sharing="input")
+        node = nn.Weight.from_mean(mu, nn.Grouped(initial=0.0))
         found = nn.prune(node, 4.0)
-        assert (found.mu[1] == 0.0).all()
+        assert (found.mean[1] == 0.0).all()
         np.testing.assert_array_equal(found.log_sigma2[:, 0], [0.0, -1e4, 0.0, 0.0])
         assert jnp.isfinite(nn.kl(found))
         assert all(jnp.isfinite(x).all() for x in jax.tree.leaves(jax.grad(nn.kl)(found)))
         assert nn.sparsity(node, 4.0).kept == 8  # a mean of the first group is 0
         again = nn.prune(found, math.inf, like=found)
-        np.testing.assert_array_equal(again.mu, found.mu)
+        np.testing.assert_array_equal(again.mean, found.mean)
 
     def test_other_penalties(self):
-        node = nn.Groups.from_mean(MU)
-        single = nn.Normal(MU, jnp.broadcast_to(node.log_sigma2, MU.shape))
+        node = nn.Weight.from_mean(MU, nn.Grouped())
+        single = nn.Weight(MU, jnp.broadcast_to(node.log_sigma2, MU.shape))
         prior = nn.NormalPrior(2.0)
         assert nn.kl(node, penalty=prior) == nn.kl(single, penalty=prior)
 
 
 class TestScaled:
     def node(self):
-        node = nn.Scaled.from_mean(MU, -1.0)
+        node = nn.Weight.from_mean(MU, nn.Scaled(initial=-1.0))
         scale = jnp.array([[1.0], [0.5], [-2.0], [1e-2]])
-        return nn.Scaled(node.mu, node.log_sigma2, scale, node.scale_log_sigma2 + 0.5)
+        return replace(node, scale=scale, scale_log_sigma2=node.scale_log_sigma2 + 0.5)
 
     def test_the_kl(self):
         node = self.node()
-        expected = nn.kl(nn.Normal(node.scale, node.scale_log_sigma2))
-        expected += nn.kl(nn.Normal(node.mu, node.log_sigma2), penalty=nn.NormalPrior(1.0))
+        expected = nn.kl(nn.Weight(node.scale, node.scale_log_sigma2))
+        expected += nn.kl(nn.Weight(node.mean, node.log_sigma2), penalty=nn.NormalPrior(1.0))
         assert float(nn.kl({"w": node})) == pytest.approx(float(expected), rel=1e-6)
-        grouped = nn.Scaled(node.mu, node.log_sigma2, node.scale, node.scale_log_sigma2, groups=3)
+        grouped = replace(node, groups=3)
         log_alpha = node.scale_log_sigma2 - 2.0 * jnp.log(jnp.abs(node.scale))
         found = nn.log_alpha({"w": node})["w"]
         np.testing.assert_allclose(found, jnp.broadcast_to(log_alpha, MU.shape), rtol=1e-6)
-        more = 2.0 * nn.kl(nn.Normal(node.scale, node.scale_log_sigma2))
+        more = 2.0 * nn.kl(nn.Weight(node.scale, node.scale_log_sigma2))
         assert float(nn.kl(grouped)) == pytest.approx(float(expected + more), rel=1e-6)
 
     @pytest.mark.parametrize("estimator", ["local", "per_example", "per_batch"])
@@ -96,7 +99,7 @@ class TestScaled:
 
     def test_in_a_convolution(self):
         kernel = jnp.ones((3, 3, 2, 4))
-        node = nn.Scaled.from_mean(kernel, 0.0)
+        node = nn.Weight.from_mean(kernel, nn.Scaled(initial=0.0))
         images = jnp.ones((2, 5, 5, 2))
         layout = ("NHWC", "HWIO", "NHWC")
         found = nn.conv(images, node, padding="SAME", dimension_numbers=layout, key=KEY)
@@ -105,7 +108,7 @@ class TestScaled:
     def test_inputs_are_pruned(self):
         node = self.node()  # log alpha of the last scale: 8.7
         found = jax.jit(lambda node: nn.prune(node, 3.0))(node)
-        assert (found.mu[3] == 0.0).all()
+        assert (found.mean[3] == 0.0).all()
         assert found.scale[3, 0] == 0.0
         assert (nn.to_deterministic(node, 3.0)[3] == 0.0).all()
         x = jnp.zeros(4).at[3].set(1.0)

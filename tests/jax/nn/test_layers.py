@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from logunif_kl.jax import nn
-from tests.jax.nn.layers import ESTIMATORS, KINDS, POSTERIORS, posterior
+from tests.jax.nn.layers import ESTIMATORS, KINDS, POSTERIORS, weight_of
 
 KEY = jax.random.key(3)
 SLOW = [pytest.param(dtype, marks=pytest.mark.slow) for dtype in ("bfloat16", "float64")]
@@ -34,11 +34,11 @@ def minibatch(kind, dtype="float32", size=4):
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_without_a_key_the_mean_is_computed(name):
     bias = jnp.arange(3.0)
-    weight = posterior(name, KINDS["dense"])
+    weight = weight_of(name, KINDS["dense"])
     x = minibatch("dense")
     expected = x @ jax.tree.leaves(weight)[0] + bias
     assert (nn.dense(x, weight, bias) == expected).all()
-    table = posterior(name, KINDS["embedding"])
+    table = weight_of(name, KINDS["embedding"])
     ids = minibatch("embedding")
     assert (nn.embedding(ids, table) == jax.tree.leaves(table)[0][ids]).all()
 
@@ -46,7 +46,7 @@ def test_without_a_key_the_mean_is_computed(name):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_key_alone_decides_the_noise(kind, estimator):
-    weight, x = posterior("weight", KINDS[kind]), minibatch(kind)
+    weight, x = weight_of("weight", KINDS[kind]), minibatch(kind)
     call = partial(KINDS[kind].call, x, weight, estimator=estimator)
     assert (call(key=KEY) == call(key=KEY)).all()
     assert not jnp.isclose(call(key=KEY), call(key=jax.random.key(4))).all()
@@ -57,15 +57,15 @@ def test_the_key_alone_decides_the_noise(kind, estimator):
 @pytest.mark.parametrize("kind", KINDS)
 def test_variances_of_fewer_parameters(kind):
     """Of a log_sigma2 that broadcasts to the means: the noise, and the gradient."""
-    weight, x = posterior("additive", KINDS[kind]), minibatch(kind)
+    weight, x = weight_of("additive", KINDS[kind]), minibatch(kind)
     one = weight.log_sigma2[..., :1]
 
     def loss(log_sigma2):
-        made = nn.Normal(weight.mu, log_sigma2)
+        made = nn.Weight(weight.mean, log_sigma2)
         return KINDS[kind].call(x, made, key=KEY).sum() + nn.kl(made)
 
     found, slope = jax.value_and_grad(loss)(one)
-    truth, slopes = jax.value_and_grad(loss)(jnp.broadcast_to(one, weight.mu.shape))
+    truth, slopes = jax.value_and_grad(loss)(jnp.broadcast_to(one, weight.mean.shape))
     assert jnp.isclose(found, truth)
     assert slope.shape == one.shape
     assert jnp.allclose(slope, slopes.sum(-1, keepdims=True), rtol=1e-4)
@@ -74,7 +74,7 @@ def test_variances_of_fewer_parameters(kind):
 @pytest.mark.parametrize("shape", [(0, 3), (0, 4, 3), (2, 0, 3)])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_no_examples(shape, estimator):
-    weight = nn.Normal(jnp.ones((3, 2)), jnp.zeros((3, 2)))
+    weight = nn.Weight(jnp.ones((3, 2)), jnp.zeros((3, 2)))
     found = nn.dense(jnp.ones(shape), weight, key=KEY, estimator=estimator)
     assert found.shape == (*shape[:-1], 2)
 
@@ -82,7 +82,7 @@ def test_no_examples(shape, estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_variance_that_is_no_number_is_seen(kind, estimator):
-    weight = with_spread(posterior("additive", KINDS[kind]), math.nan)
+    weight = with_spread(weight_of("additive", KINDS[kind]), math.nan)
     found = KINDS[kind].call(minibatch(kind), weight, key=KEY, estimator=estimator)
     assert jnp.isnan(found).all()
 
@@ -120,7 +120,7 @@ def test_finite(kind, name, dtype):
             x = jnp.stack([given if kind == "embedding" else x for x, _ in cases])
             return x, jax.tree.map(lambda *leaves: jnp.stack(leaves), *(w for _, w in cases))
 
-        x, weights = made(given, posterior(name, KINDS[kind], dtype))
+        x, weights = made(given, weight_of(name, KINDS[kind], dtype))
 
         def loss(weight, x, estimator):
             y = KINDS[kind].call(x, weight, key=KEY, estimator=estimator)
@@ -153,9 +153,9 @@ def test_finite(kind, name, dtype):
 def test_a_variance_that_overflows(kind, name, dtype):
     """A zero input, or a mean of 0 under a multiplicative posterior, has no noise."""
     x = minibatch(kind, dtype)
-    mean, spread = jax.tree.leaves(posterior(name, KINDS[kind], dtype))
+    mean, spread = jax.tree.leaves(weight_of(name, KINDS[kind], dtype))
     given = [mean * 0 if kind == "embedding" else mean, jnp.full_like(spread, 1e3)]
-    weight = jax.tree.unflatten(jax.tree.structure(posterior(name, KINDS[kind], dtype)), given)
+    weight = jax.tree.unflatten(jax.tree.structure(weight_of(name, KINDS[kind], dtype)), given)
     x = x if kind == "embedding" else x * 0
 
     def loss(weight, x, key, estimator="local"):
@@ -181,7 +181,7 @@ def test_the_variance_of_an_input_that_is_always_zero(value):
 
     def loss(x, mu, spread):
         log_sigma2 = jnp.zeros((3, 2)).at[0].set(spread)
-        return (1e3 * jnp.sin(nn.dense(x, nn.Normal(mu, log_sigma2), key=KEY))).sum()
+        return (1e3 * jnp.sin(nn.dense(x, nn.Weight(mu, log_sigma2), key=KEY))).sum()
 
     def batched(function, arguments):
         one = jax.jit(jax.vmap(jax.grad(function, arguments), (0, None, None)))
@@ -202,7 +202,7 @@ def test_the_variance_of_an_input_that_is_always_zero(value):
 
 def test_the_gradient_of_the_deviation_is_zero_without_variance():
     def one(log_sigma2):
-        weight = nn.Normal(jnp.ones((2, 1)), jnp.full((2, 1), log_sigma2))
+        weight = nn.Weight(jnp.ones((2, 1)), jnp.full((2, 1), log_sigma2))
         return nn.dense(jnp.zeros(2), weight, key=KEY).sum()
 
     assert jax.grad(one)(0.0) == 0.0
@@ -213,8 +213,8 @@ def test_the_gradient_of_the_deviation_is_zero_without_variance():
 @pytest.mark.parametrize("kind", ["dense", "conv"])
 def test_half_types_agree_with_float32(kind, dtype):
     """With inputs whose squares overflow in float16, and variances that are subnormal there."""
-    weight = posterior("additive", KINDS[kind])
-    weight = nn.Normal(weight.mu, weight.log_sigma2 * 0 - 10)
+    weight = weight_of("additive", KINDS[kind])
+    weight = nn.Weight(weight.mean, weight.log_sigma2 * 0 - 10)
     x = minibatch(kind, size=64) * 100
     half = jax.tree.map(lambda a: a.astype(dtype), weight)
     x = x.astype(dtype).astype("float32")
@@ -232,7 +232,7 @@ def test_half_types_agree_with_float32(kind, dtype):
 
 def test_noise_of_bfloat16_has_variance_one():
     """Normals made in bfloat16 itself have the variance 0.98, and end at 2.7."""
-    weight = nn.Normal(jnp.zeros((1, 1), jnp.bfloat16), jnp.zeros((1, 1), jnp.bfloat16))
+    weight = nn.Weight(jnp.zeros((1, 1), jnp.bfloat16), jnp.zeros((1, 1), jnp.bfloat16))
     x = jnp.ones((1_000_000, 1), jnp.bfloat16)
     y = np.asarray(nn.dense(x, weight, key=KEY), "float64")
     assert abs(y.var() - 1) < 5 * math.sqrt(2 / y.size)
@@ -241,7 +241,7 @@ def test_noise_of_bfloat16_has_variance_one():
 
 def test_parameters_keep_their_type_under_dtype():
     """log_sigma2 = -10 in bfloat16 has steps of 6 % in the variance; `dtype` does not round it."""
-    weight = nn.Normal(jnp.zeros((1, 1)), jnp.full((1, 1), -10.03))
+    weight = nn.Weight(jnp.zeros((1, 1)), jnp.full((1, 1), -10.03))
     x = jnp.ones((100_000, 1), jnp.bfloat16)
     y = np.asarray(nn.dense(x, weight, key=KEY, dtype=jnp.bfloat16), "float64")
     assert abs(y.var() / math.exp(-10.03) - 1) < 0.02
@@ -251,7 +251,7 @@ def test_parameters_keep_their_type_under_dtype():
 
 def test_float64():
     with jax.enable_x64(True):
-        weight = posterior("additive", KINDS["dense"], "float64")
+        weight = weight_of("additive", KINDS["dense"], "float64")
         y = nn.dense(minibatch("dense", "float64"), weight, key=KEY)
         assert y.dtype == "float64"
         assert nn.kl(weight).dtype == "float64"
@@ -280,14 +280,14 @@ class TestConvolution:
         spread = jax.random.normal(jax.random.key(2), kernel.shape)
         given = {k: (v, v) if isinstance(v, (int, np.integer)) else v for k, v in options.items()}
         given = {"window_strides": (1, 1), "padding": "VALID", **given}
-        return x, nn.Normal(kernel, spread), numbers, given
+        return x, nn.Weight(kernel, spread), numbers, given
 
     @pytest.mark.parametrize("options", CASES, ids=str)
     def test_is_that_of_jax(self, options):
         """The mean and the noise, also with weights for each example."""
         x, weight, numbers, given = self.made(options)
         bias = jnp.arange(6.0)
-        expected = lax.conv_general_dilated(x, weight.mu, **given)
+        expected = lax.conv_general_dilated(x, weight.mean, **given)
         assert (nn.conv(x, weight, **options) == expected).all()
         deviation = jnp.sqrt(lax.conv_general_dilated(x * x, jnp.exp(weight.log_sigma2), **given))
         noise = deviation * jax.random.normal(KEY, expected.shape)
@@ -296,7 +296,7 @@ class TestConvolution:
         axis = numbers[2].index("C")
         shifted = jnp.moveaxis(jnp.moveaxis(expected, axis, -1) + bias, -1, axis)
         assert (nn.conv(x, weight, bias, **options) == shifted).all()
-        still = nn.Normal(weight.mu, jnp.full_like(weight.mu, -jnp.inf))
+        still = nn.Weight(weight.mean, jnp.full_like(weight.mean, -jnp.inf))
         got = nn.conv(x, still, key=KEY, estimator="per_example", **options)
         np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-5)
         # The same inputs give another output for each example.
@@ -308,19 +308,18 @@ class TestConvolution:
     @pytest.mark.parametrize("dimensions", [1, 3])
     def test_other_dimensions(self, dimensions):
         x = jnp.ones((2, 3, *[5] * dimensions))
-        weight = nn.Normal.from_mean(jnp.ones((4, 3, *[2] * dimensions)))
+        weight = nn.Weight.from_mean(jnp.ones((4, 3, *[2] * dimensions)))
         assert nn.conv(x, weight, key=KEY).shape == (2, 4, *[4] * dimensions)
 
 
 def with_scales(shape, axis):
-    options = {"sharing": "input", "noise": "correlated", "input_axis": axis}
-    return nn.Dropout.from_mean(jnp.ones(shape), 0.0, **options)
+    return nn.Weight.from_mean(jnp.ones(shape), nn.Correlated(initial=0.0), input_axis=axis)
 
 
 class TestExamples:
     """Which outputs share a draw."""
 
-    NORMAL = nn.Normal(jnp.zeros((2, 1)), jnp.zeros((2, 1)))
+    NORMAL = nn.Weight(jnp.zeros((2, 1)), jnp.zeros((2, 1)))
 
     @pytest.mark.parametrize(
         ("call", "weight", "x", "counts"),
@@ -342,7 +341,7 @@ class TestExamples:
         assert nn.dense(x, self.NORMAL, key=KEY, estimator="per_example").shape == (1,)
 
     def test_embedding(self):
-        weight = nn.Normal(jnp.zeros((4, 1)), jnp.zeros((4, 1)))
+        weight = nn.Weight(jnp.zeros((4, 1)), jnp.zeros((4, 1)))
         ids = jnp.array([[1, 1, 3], [1, 3, -1]])
         assert distinct(nn.embedding(ids, weight, key=KEY)) == 6
         of_example = nn.embedding(ids, weight, key=KEY, estimator="per_example")
@@ -354,7 +353,7 @@ class TestExamples:
         assert nn.embedding(1, weight, key=KEY, estimator="per_example").shape == (1,)
 
     def test_a_row_that_is_not_there(self):
-        weight = nn.Normal.from_mean(jnp.zeros((4, 1)))
+        weight = nn.Weight.from_mean(jnp.zeros((4, 1)))
         assert jnp.isnan(nn.embedding(jnp.array([4]), weight)).all()
         assert jnp.isnan(nn.embedding(jnp.array([4]), weight, key=KEY)).all()
 

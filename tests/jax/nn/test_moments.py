@@ -9,7 +9,7 @@ pytest.importorskip("jax")
 
 from logunif_kl.jax.nn import _embedding, _layer, _noise
 from tests.jax.nn import layers
-from tests.jax.nn.layers import ESTIMATORS, KINDS, POSTERIORS, posterior
+from tests.jax.nn.layers import ESTIMATORS, KINDS, POSTERIORS, weight_of
 
 SAMPLES = 1_000_000
 FEWER = 50_000  # where weights are drawn too
@@ -32,13 +32,13 @@ def moments(outputs):
 
 @cache
 def explicit(kind, name):
-    return moments(layers.sampled_outputs(kind, posterior(name, KINDS[kind]), SAMPLES))
+    return moments(layers.sampled_outputs(kind, weight_of(name, KINDS[kind]), SAMPLES))
 
 
 def distance(kind, name, estimator):
     """The largest difference, in standard errors."""
     samples = SAMPLES if estimator == "local" else FEWER
-    got = moments(layers.drawn_outputs(kind, posterior(name, KINDS[kind]), estimator, samples))
+    got = moments(layers.drawn_outputs(kind, weight_of(name, KINDS[kind]), estimator, samples))
     wanted = explicit(kind, name)
     off = [
         np.abs(got[i] - wanted[i]) / np.maximum(np.hypot(got[i + 1], wanted[i + 1]), 1e-6)

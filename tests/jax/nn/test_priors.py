@@ -90,8 +90,8 @@ def test_second_derivatives_of_student():
 @pytest.mark.parametrize("name", PRIORS)
 class TestTrees:
     TREE = {  # noqa: RUF012
-        "a": nn.Normal(jnp.linspace(-1.0, 1.0, 6), jnp.full(6, -2.0)),
-        "b": nn.Normal(jnp.linspace(-1.0, 1.0, 6), jnp.full(6, -2.0)),
+        "a": nn.Weight(jnp.linspace(-1.0, 1.0, 6), jnp.full(6, -2.0)),
+        "b": nn.Weight(jnp.linspace(-1.0, 1.0, 6), jnp.full(6, -2.0)),
     }
 
     def test_sums(self, name):
@@ -115,7 +115,7 @@ class TestTrees:
         for _ in range(200):
             tree = jax.tree.map(lambda x, g: x - 0.02 * jnp.clip(g, -1.0, 1.0), tree, step(tree))
         assert nn.kl(tree, penalty=PRIORS[name]) < 0.7 * first
-        assert jnp.abs(tree["a"].mu).mean() < 0.4
+        assert jnp.abs(tree["a"].mean).mean() < 0.4
 
 
 def test_keys_of_a_mixture():
@@ -124,15 +124,15 @@ def test_keys_of_a_mixture():
     other = nn.ScaleMixturePrior(0.25, 1.0, 0.05, samples=2, key=jax.random.key(1))
     weight, of = TestTrees.TREE["a"], jax.jit(lambda prior: nn.kl(TestTrees.TREE, penalty=prior))
     assert of(prior) == of(prior) != of(other)
-    value, error = prior.estimate(weight.mu, weight.log_sigma2)
+    value, error = prior.estimate(weight.mean, weight.log_sigma2)
     assert value.shape == error.shape == (6,)
     many = nn.ScaleMixturePrior(0.25, 1.0, 0.05, samples=20_000, key=jax.random.key(2))
     means = jax.vmap(
         lambda key: nn.ScaleMixturePrior(0.25, 1.0, 0.05, samples=50, key=key).neg_kl(
-            weight.mu, weight.log_sigma2
+            weight.mean, weight.log_sigma2
         )
     )(jax.random.split(jax.random.key(3), 400))
-    value, error = many.estimate(weight.mu, weight.log_sigma2)
+    value, error = many.estimate(weight.mean, weight.log_sigma2)
     assert (jnp.abs(means.mean(0) - value) < 4.0 * jnp.sqrt(2.0) * error).all()
     np.testing.assert_allclose(means.std(0), error * 20.0, rtol=0.15)
 

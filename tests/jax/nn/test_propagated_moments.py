@@ -14,7 +14,7 @@ from jax.test_util import check_grads
 
 from logunif_kl.jax import nn
 from tests.jax.nn import layers
-from tests.jax.nn.layers import KINDS, POSTERIORS, posterior
+from tests.jax.nn.layers import KINDS, POSTERIORS, weight_of
 
 INDEPENDENT = [name for name in POSTERIORS if "correlated" not in name]
 SAMPLES, SIGMAS = 500_000, 5.0
@@ -37,7 +37,7 @@ class TestSamples:
     @pytest.mark.parametrize("kind", KINDS)
     def test_certain_inputs(self, kind, name):
         layer = KINDS[kind]
-        weight = posterior(name, layer)
+        weight = weight_of(name, layer)
         mean, variance = layer.call(nn.Moments(jnp.asarray(layer.x[None])), weight)
         samples = layers.sampled_outputs(kind, weight, SAMPLES)
         noisy = samples.std(0) > 0.0  # the weight of mean 0 has no noise if alpha is its own
@@ -49,21 +49,21 @@ class TestSamples:
 
     def test_noisy_inputs(self):
         rng = np.random.default_rng(3)
-        weight = posterior("additive", KINDS["dense"])
+        weight = weight_of("additive", KINDS["dense"])
         x, spread = KINDS["dense"].x, rng.uniform(0.1, 1.0, 5).astype("float32")
         found = nn.dense(nn.Moments(x, spread), weight)
         inputs = x + np.sqrt(spread) * rng.normal(size=(SAMPLES, 5))
         weights = layers.sampled_weights(weight, KINDS["dense"], rng, SAMPLES)
         samples = np.einsum("ni,nio->no", inputs, weights)
         assert apart(found, samples) < SIGMAS
-        without = nn.dense(nn.Moments(x), weight).variance + spread @ weight.mu**2
+        without = nn.dense(nn.Moments(x), weight).variance + spread @ weight.mean**2
         assert apart((found.mean, without), samples) > SIGMAS  # the product of the variances
 
 
 def parameters(dtype):
     rng = np.random.default_rng(1)
     weights = {
-        name: nn.Normal(0.3 * rng.normal(size=shape), rng.uniform(-5.0, -2.0, shape))
+        name: nn.Weight(0.3 * rng.normal(size=shape), rng.uniform(-5.0, -2.0, shape))
         for name, shape in (("conv", (4, 2, 3, 3)), ("hidden", (16, 6)), ("out", (6, 3)))
     }
     biases = {name: rng.normal(size=n) for name, n in (("conv", 4), ("hidden", 6), ("out", 3))}
@@ -252,12 +252,12 @@ class TestTransforms:
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
     def test_half_types(self, dtype):
         """The square of 300 overflows float16; the variance is float32."""
-        weight = nn.Normal.from_mean(jnp.ones((4, 2), dtype), -12.0)
+        weight = nn.Weight.from_mean(jnp.ones((4, 2), dtype), nn.Additive(initial=-12.0))
         found = nn.dense(nn.Moments(jnp.full((1, 4), 300, dtype)), weight)
         assert (found.mean.dtype, found.variance.dtype) == (dtype, "float32")
         np.testing.assert_allclose(found.variance, 4 * 9e4 * math.exp(-12.0), rtol=0.01)
 
     def test_variances_stay_finite(self):
-        weight = nn.Normal(jnp.ones((2, 1)), jnp.full((2, 1), 200.0))
+        weight = nn.Weight(jnp.ones((2, 1)), jnp.full((2, 1), 200.0))
         found = nn.dense(nn.Moments(jnp.full((1, 2), 1e10)), weight)
         assert found.variance.tolist() == [[float(jnp.finfo("float32").max)]]

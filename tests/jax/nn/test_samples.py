@@ -25,17 +25,20 @@ def params():
 
 class TestTrees:
     def test_to_variational(self):
-        made = nn.to_variational(params(), log_sigma2=-2.0)
+        made = nn.to_variational(params(), posterior=nn.Additive(initial=-2.0))
         assert [*nn.log_alpha(made)] == ["layers.0.kernel", "layers.1.table"]
         assert (made["layers"][0]["kernel"].log_sigma2 == -2.0).all()
         again = nn.to_variational(made, lambda path, leaf: path.endswith("bias"))
         assert [*nn.log_alpha(again)] == ["layers.0.bias", "layers.0.kernel", "layers.1.table"]
         assert again["layers"][1]["table"].log_sigma2[0, 0] == -2.0
+        options = {"posterior": nn.Grouped("output"), "input_axis": 1, "output_axis": 0}
+        units = nn.to_variational(params(), **options)  # as the layers of Equinox have them
+        assert units["layers"][0]["kernel"].log_sigma2.shape == (3, 1)
         for a, b in zip(*map(jax.tree.leaves, (nn.to_deterministic(made), params())), strict=True):
             np.testing.assert_array_equal(a, b)
 
     def test_a_sample(self):
-        made = nn.to_variational(params(), log_sigma2=0.0)
+        made = nn.to_variational(params(), posterior=nn.Additive(initial=0.0))
         found = nn.sample(made, KEY)
         assert jax.tree.structure(found) == jax.tree.structure(params())
         kernel, table = found["layers"][0]["kernel"], found["layers"][1]["table"]
@@ -46,44 +49,44 @@ class TestTrees:
 
     @pytest.mark.parametrize("sharing", ["weight", "output", "input", "layer"])
     def test_moments_of_dropout(self, sharing):
-        node = nn.Dropout.from_mean(jnp.array([[1.0, 2.0]] * 3), -1.0, sharing=sharing)
+        node = nn.Weight.from_mean(
+            jnp.array([[1.0, 2.0]] * 3), nn.Multiplicative(sharing, initial=-1.0)
+        )
         drawn = jax.vmap(nn.sample, (None, 0))(node, jax.random.split(KEY, 20_000))
-        np.testing.assert_allclose(drawn.mean(0), node.theta, atol=0.03)
-        np.testing.assert_allclose(drawn.var(0), math.exp(-1.0) * node.theta**2, rtol=0.08)
+        np.testing.assert_allclose(drawn.mean(0), node.mean, atol=0.03)
+        np.testing.assert_allclose(drawn.var(0), math.exp(-1.0) * node.mean**2, rtol=0.08)
 
     @pytest.mark.parametrize("axis", [-2, 1])
     def test_correlated_noise(self, axis):
-        node = nn.Dropout.from_mean(
-            jnp.ones((3, 2)), 0.0, sharing="input", noise="correlated", input_axis=axis
-        )
+        node = nn.Weight.from_mean(jnp.ones((3, 2)), nn.Correlated(initial=0.0), input_axis=axis)
         found = nn.sample(node, KEY)
         other = 1 - axis % 2
         assert (found == jnp.take(found, jnp.array([0]), other)).all()
         assert (jnp.diff(found, axis=axis) != 0.0).all()
 
     def test_half_types(self):
-        node = nn.Normal(jnp.ones(4, jnp.float16), jnp.full(4, 60.0, jnp.float16))
+        node = nn.Weight(jnp.ones(4, jnp.float16), jnp.full(4, 60.0, jnp.float16))
         assert jnp.isfinite(nn.sample(node, KEY)).all()
         assert nn.sample(node, KEY).dtype == jnp.float16
 
     def test_to_deterministic_and_densities(self):
-        node = nn.Normal(jnp.array([1.0, 0.1, 0.5, 0.0]), jnp.zeros(4))
+        node = nn.Weight(jnp.array([1.0, 0.1, 0.5, 0.0]), jnp.zeros(4))
         threshold = nn.density_threshold({"w": node}, 0.5)
         np.testing.assert_array_equal(nn.to_deterministic(node, threshold), [1.0, 0.0, 0.5, 0.0])
         assert nn.density_threshold(node, 1.0) == pytest.approx(math.log(100.0), rel=1e-6)
         assert nn.density_threshold(node, 0.0) == -math.inf
-        same = nn.Normal(jnp.ones(4), jnp.zeros(4))
+        same = nn.Weight(jnp.ones(4), jnp.zeros(4))
         assert nn.density_threshold(same, 0.5) == -math.inf
 
     def test_zero_means(self):
-        tree = {"a": nn.Normal(jnp.array([1.0, 0.1]), jnp.zeros(2))}
-        tree["b"] = nn.Dropout.from_mean(jnp.ones((1, 2)), 3.5)
-        tree["tie"] = nn.Dropout.from_mean(jnp.ones((1, 2)), 3.0)
+        tree = {"a": nn.Weight(jnp.array([1.0, 0.1]), jnp.zeros(2))}
+        tree["b"] = nn.Weight.from_mean(jnp.ones((1, 2)), nn.Multiplicative(initial=3.5))
+        tree["tie"] = nn.Weight.from_mean(jnp.ones((1, 2)), nn.Multiplicative(initial=3.0))
         found = jax.jit(nn.zero_means)(tree)
-        np.testing.assert_array_equal(found["a"].mu, [1.0, 0.0])
+        np.testing.assert_array_equal(found["a"].mean, [1.0, 0.0])
         np.testing.assert_array_equal(found["a"].log_sigma2, tree["a"].log_sigma2)
-        np.testing.assert_array_equal(found["b"].theta, [[0.0, 0.0]])
-        np.testing.assert_array_equal(found["tie"].theta, tree["tie"].theta)
+        np.testing.assert_array_equal(found["b"].mean, [[0.0, 0.0]])
+        np.testing.assert_array_equal(found["tie"].mean, tree["tie"].mean)
 
 
 def logits(key):
@@ -143,7 +146,7 @@ class TestPredictions:
 
     def test_of_a_model(self):
         """Under jit, with weights that are drawn for the whole batch."""
-        tree = nn.to_variational({"w": jnp.eye(3)}, log_sigma2=0.0)
+        tree = nn.to_variational({"w": jnp.eye(3)}, posterior=nn.Additive(initial=0.0))
         x = jnp.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
         run = jax.jit(lambda tree, key: nn.predict(lambda k: x @ nn.sample(tree, k)["w"], key, 64))
         found = run(tree, KEY)
@@ -170,12 +173,12 @@ class TestLikelihood:
 def test_layers_take_weights_without_noise():
     """As `to_deterministic` returns them: they compute the means, and the moments of the input."""
     x, ids = jax.random.normal(jax.random.key(3), (5, 4)), jnp.array([2, 0])
-    weight = nn.Normal.from_mean(jax.random.normal(jax.random.key(4), (4, 3)))
+    weight = nn.Weight.from_mean(jax.random.normal(jax.random.key(4), (4, 3)))
     array = nn.to_deterministic(weight)
     np.testing.assert_array_equal(nn.dense(x, array), nn.dense(x, weight))
     np.testing.assert_array_equal(nn.embedding(ids, array), nn.embedding(ids, weight))
-    image, kernel = x.reshape(1, 1, 4, 5), weight.mu.reshape(3, 1, 2, 2)
-    expected = nn.conv(image, nn.Normal.from_mean(kernel))
+    image, kernel = x.reshape(1, 1, 4, 5), weight.mean.reshape(3, 1, 2, 2)
+    expected = nn.conv(image, nn.Weight.from_mean(kernel))
     np.testing.assert_array_equal(nn.conv(image, kernel), expected)
     moments = nn.dense(nn.Moments(x, jnp.full_like(x, 0.5)), array)
     np.testing.assert_allclose(moments.variance, 0.5 * (jnp.ones_like(x) @ array**2), rtol=1e-6)
@@ -185,7 +188,7 @@ def test_layers_take_weights_without_noise():
 
 def test_an_exported_prediction_can_be_serialised():
     pytest.importorskip("flatbuffers")
-    weight = nn.Normal.from_mean(jnp.ones((4, 3)), log_sigma2=0.0)
+    weight = nn.Weight.from_mean(jnp.ones((4, 3)), nn.Additive(initial=0.0))
 
     def predict(x, data):
         key = jax.random.wrap_key_data(data)

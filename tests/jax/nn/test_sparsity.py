@@ -15,7 +15,8 @@ def tree():
     keys = jax.random.split(jax.random.key(0), 4)
     shapes = (6, 5), (6, 5), (5, 3), (5, 1)
     mu, log_sigma2, theta, log_alpha = map(jax.random.normal, keys, shapes)
-    hidden, out = nn.Normal(mu, 3.0 * log_sigma2), nn.Dropout(theta, 4.0 * log_alpha)
+    hidden = nn.Weight(mu, 3.0 * log_sigma2)
+    out = nn.Weight(theta, log_alpha=4.0 * log_alpha, posterior=nn.Multiplicative("input"))
     return {"hidden": hidden, "out": out, "bias": jnp.ones(3)}
 
 
@@ -32,7 +33,7 @@ def test_log_alpha():
     found = nn.log_alpha({"layers": [params]})
     assert list(found) == ["layers.0.hidden", "layers.0.out"]
     hidden = params["hidden"]
-    expected = hidden.log_sigma2 - 2.0 * jnp.log(jnp.abs(hidden.mu))
+    expected = hidden.log_sigma2 - 2.0 * jnp.log(jnp.abs(hidden.mean))
     assert (found["layers.0.hidden"] == expected).all()
     assert found["layers.0.out"].shape == (5, 3)
 
@@ -41,14 +42,13 @@ def test_log_alpha():
 def test_what_is_counted_is_what_prune_leaves(threshold):
     params = tree()
     found, pruned = nn.sparsity(params, threshold), nn.prune(params, threshold)
-    means = {"hidden": pruned["hidden"].mu, "out": pruned["out"].theta}
-    left = {name: int(jnp.count_nonzero(mean)) for name, mean in means.items()}
+    left = {name: int(jnp.count_nonzero(pruned[name].mean)) for name in found.layers}
     assert {name: each.kept for name, each in found.layers.items()} == left
     assert found.weights == 45
     assert nn.sparsity(pruned, math.inf).kept == found.kept
-    kept = pruned["hidden"].mu != 0
+    kept = pruned["hidden"].mean != 0
     assert (kept == (nn.log_alpha(params)["hidden"] <= threshold)).all()
-    assert (jnp.where(kept, params["hidden"].mu, 0.0) == pruned["hidden"].mu).all()
+    assert (jnp.where(kept, params["hidden"].mean, 0.0) == pruned["hidden"].mean).all()
     assert pruned["bias"] is params["bias"]
 
 
@@ -63,13 +63,13 @@ def test_a_pruned_weight_has_no_noise():
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("penalty", ["kingma", "molchanov", "lower_bound", "exact"])
 def test_a_pruned_weight_has_no_kl_by_any_penalty(penalty, dtype):
-    given = nn.Normal(jnp.array([1.0, 0.1], dtype), jnp.zeros(2, dtype))
+    given = nn.Weight(jnp.array([1.0, 0.1], dtype), jnp.zeros(2, dtype))
     pruned = nn.prune(given)
-    assert pruned.mu.tolist()[1] == 0.0
-    alone = nn.Normal(given.mu[:1], given.log_sigma2[:1])
+    assert pruned.mean.tolist()[1] == 0.0
+    alone = nn.Weight(given.mean[:1], given.log_sigma2[:1])
     assert nn.kl(pruned, penalty=penalty) == nn.kl(alone, penalty=penalty)
     slopes = jax.jit(jax.grad(lambda p: nn.kl(p, penalty=penalty)))(pruned)
-    assert slopes.mu.tolist()[1] == slopes.log_sigma2.tolist()[1] == 0.0
+    assert slopes.mean.tolist()[1] == slopes.log_sigma2.tolist()[1] == 0.0
 
 
 def test_further_training_keeps_the_zeros():
@@ -86,35 +86,35 @@ def test_further_training_keeps_the_zeros():
     for number in range(3):
         params = step(params, jax.random.key(number))
     assert nn.sparsity(params, math.inf) == before
-    assert (params["hidden"].log_sigma2[params["hidden"].mu == 0] == -1e4).all()
-    assert not (params["hidden"].mu == pruned["hidden"].mu).all()
+    assert (params["hidden"].log_sigma2[params["hidden"].mean == 0] == -1e4).all()
+    assert not (params["hidden"].mean == pruned["hidden"].mean).all()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_types_and_static_fields_remain(dtype):
-    scales = nn.Dropout.from_mean(
-        jnp.ones((4, 3), dtype), 0.0, sharing="input", noise="correlated", max_log_alpha=9.0
-    )
-    params = [nn.Normal.from_mean(jnp.full((2, 2), 1e-3, dtype)), scales]
+    scales = nn.Weight.from_mean(jnp.ones((4, 3), dtype), nn.Correlated(max_log_alpha=9.0))
+    params = [nn.Weight.from_mean(jnp.full((2, 2), 1e-3, dtype)), scales]
     pruned = nn.prune(params)
     assert jax.tree.structure(pruned) == jax.tree.structure(params)
     assert {leaf.dtype for leaf in jax.tree.leaves(pruned)} == {jnp.dtype(dtype)}
-    assert (pruned[0].mu == 0).all()
+    assert (pruned[0].mean == 0).all()
     assert nn.kl(pruned[0]) == 0.0
 
 
 def test_groups_are_pruned_as_units():
-    scales = nn.Dropout(jnp.ones((3, 2)), jnp.array([[0.0], [9.0], [0.0]]), noise="correlated")
-    assert nn.prune(scales).theta.tolist() == [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
+    scales = nn.Weight(
+        jnp.ones((3, 2)), log_alpha=jnp.array([[0.0], [9.0], [0.0]]), posterior=nn.Correlated()
+    )
+    assert nn.prune(scales).mean.tolist() == [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
     assert nn.sparsity(scales).kept == 4
 
 
 def test_parameters_of_flax():
     nnx = pytest.importorskip("flax.nnx")
-    params = jax.tree.map(nnx.Param, nn.Normal(jnp.array([1.0, 0.1]), jnp.zeros(2)))
+    params = jax.tree.map(nnx.Param, nn.Weight(jnp.array([1.0, 0.1]), jnp.zeros(2)))
     pruned = nn.prune({"weight": params})["weight"]
-    assert isinstance(pruned.mu, nnx.Param)
-    assert pruned.mu.get_value().tolist() == [1.0, 0.0]
+    assert isinstance(pruned.mean, nnx.Param)
+    assert pruned.mean.get_value().tolist() == [1.0, 0.0]
     assert nn.sparsity(params).kept == 1
 
 

@@ -20,7 +20,7 @@ initial = jax.nn.initializers.he_normal()
 def of_trees():
     """Two layers with additive noise, as a tree of parameters."""
     parameters = [
-        {"weight": nn.Normal.from_mean(initial(key, shape)), "bias": jnp.zeros(shape[1])}
+        {"weight": nn.Weight.from_mean(initial(key, shape)), "bias": jnp.zeros(shape[1])}
         for key, shape in zip(KEYS, SHAPES, strict=True)
     ]
 
@@ -36,12 +36,12 @@ def of_equinox():
     eqx = pytest.importorskip("equinox")
 
     class Layer(eqx.Module):
-        weight: nn.Dropout
+        weight: nn.Weight
         bias: jax.Array
 
         def __init__(self, key, shape):
-            options = {"sharing": "input", "noise": "correlated", "max_log_alpha": 0.0}
-            self.weight = nn.Dropout.from_mean(initial(key, shape), **options)
+            posterior = nn.Correlated(max_log_alpha=0.0)
+            self.weight = nn.Weight.from_mean(initial(key, shape), posterior)
             self.bias = jnp.zeros(shape[-1])
 
         def __call__(self, x, key=None):

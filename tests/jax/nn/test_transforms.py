@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.test_util import check_grads
 
 from logunif_kl.jax import nn
-from tests.jax.nn.layers import ESTIMATORS, KINDS, POSTERIORS, posterior
+from tests.jax.nn.layers import ESTIMATORS, KINDS, POSTERIORS, weight_of
 
 KEY = jax.random.key(5)
 
@@ -32,12 +32,10 @@ def made(seed=0):
         return jnp.asarray(rng.normal(size=shape).astype("float32"))
 
     params = {
-        "table": nn.Dropout.from_mean(normal(8, 4), sharing="input"),
-        "conv": nn.Normal.from_mean(normal(2, 2, 3, 3), -3.0),
-        "hidden": nn.Dropout.from_mean(
-            normal(40, 6), sharing="input", noise="correlated", max_log_alpha=0.0
-        ),
-        "out": nn.Dropout.from_mean(normal(6, 2), sharing="output"),
+        "table": nn.Weight.from_mean(normal(8, 4), nn.Multiplicative("input")),
+        "conv": nn.Weight.from_mean(normal(2, 2, 3, 3), nn.Additive(initial=-3.0)),
+        "hidden": nn.Weight.from_mean(normal(40, 6), nn.Correlated(max_log_alpha=0.0)),
+        "out": nn.Weight.from_mean(normal(6, 2), nn.Multiplicative("output")),
         "bias": normal(2),
     }
     x = {"ids": jnp.asarray(rng.integers(0, 8, (8, 2))), "images": normal(8, 2, 6, 6)}
@@ -94,7 +92,7 @@ DRAWS = [
 def test_gradients_of_a_draw(kind, name):
     """With the noise held fixed, in both modes, against finite differences in float64."""
     with jax.enable_x64(True):
-        weight = posterior(name, KINDS[kind], "float64")
+        weight = weight_of(name, KINDS[kind], "float64")
         x = KINDS[kind].x[None].astype("int64" if kind == "embedding" else "float64")
 
         @jax.jit

@@ -14,20 +14,21 @@ import logunif_kl as lk
 from logunif_kl.torch import nn
 
 POSTERIORS = {
-    "additive": {"posterior": "additive"},
-    "weight": {"posterior": "multiplicative", "sharing": "weight"},
-    "output": {"posterior": "multiplicative", "sharing": "output"},
-    "input": {"posterior": "multiplicative", "sharing": "input"},
-    "layer": {"posterior": "multiplicative", "sharing": "layer"},
-    "correlated, input": {"posterior": "multiplicative", "sharing": "input", "noise": "correlated"},
-    "correlated, layer": {"posterior": "multiplicative", "sharing": "layer", "noise": "correlated"},
+    "additive": nn.Additive(),
+    "weight": nn.Multiplicative(),
+    "output": nn.Multiplicative("output"),
+    "input": nn.Multiplicative("input"),
+    "layer": nn.Multiplicative("layer"),
+    "correlated, input": nn.Correlated(),
+    "correlated, layer": nn.Correlated("layer"),
 }
 # Posteriors of whole units, which embeddings do not have.
 OF_UNITS = {
-    "scaled": {"posterior": "scaled"},
-    "groups, output": {"sharing": "output"},
-    "groups, input": {"sharing": "input"},
+    "scaled": nn.Scaled(),
+    "groups, output": nn.Grouped("output"),
+    "groups, input": nn.Grouped("input"),
 }
+EVERY = POSTERIORS | OF_UNITS
 ESTIMATORS = ("local", "per_example", "per_batch")
 
 
@@ -64,7 +65,7 @@ CASES = {
 LAYERS = [
     (case, posterior)
     for case in CASES
-    for posterior in (POSTERIORS if case == "embedding" else POSTERIORS | OF_UNITS)
+    for posterior in (POSTERIORS if case == "embedding" else EVERY)
 ]
 every_case = pytest.mark.parametrize("case", CASES)
 every_posterior = pytest.mark.parametrize("posterior", POSTERIORS)
@@ -88,11 +89,6 @@ every_pair = pytest.mark.parametrize(
         ),
     ],
 )
-
-
-def options_of(posterior: str) -> dict:
-    """The options of a posterior."""
-    return (POSTERIORS | OF_UNITS)[posterior]
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -135,10 +131,10 @@ def descend(optimizer: Any, loss: Any, steps: int) -> list[float]:
     return values
 
 
-def tied(**options: Any) -> Any:
+def tied(posterior: Any = POSTERIORS["layer"]) -> Any:
     """A table and the linear layer that has its parameters."""
-    options |= {"posterior": "multiplicative", "sharing": "layer"}
-    table, linear = nn.VariationalEmbedding(3, 2, **options), nn.VariationalLinear(2, 3, **options)
+    table = nn.VariationalEmbedding(3, 2, posterior=posterior)
+    linear = nn.VariationalLinear(2, 3, posterior=posterior)
     linear.weight, linear.log_alpha = table.weight, table.log_alpha
     return torch.nn.Sequential(table, linear)
 
@@ -148,7 +144,7 @@ class Pair(torch.nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layer = nn.VariationalLinear(3, 2, initial=0.0)
+        self.layer = nn.VariationalLinear(3, 2, posterior=nn.Additive(initial=0.0))
 
     def forward(self, a: Any, b: Any = None) -> Any:
         return self.layer(a if b is None else a * b)
@@ -202,9 +198,9 @@ def inputs(case: Case, examples: int = 1, seed: int = 2, dtype: Any = torch.floa
     return torch.randn(shape, generator=generator(seed), dtype=torch.float64).to(dtype)
 
 
-def layer_and_input(case: str, posterior: str = "additive", n: int = 3, **options: Any) -> tuple:
-    """A layer with this posterior, and n examples for it."""
-    layer = made(CASES[case], **options, **options_of(posterior))
+def layer_and_input(case: str, posterior: Any = "additive", n: int = 3, **options: Any) -> tuple:
+    """A layer with this posterior, or that of this name, and n examples for it."""
+    layer = made(CASES[case], **options, posterior=EVERY.get(posterior, posterior))
     return layer, inputs(CASES[case], n, dtype=options.get("dtype", torch.float32))
 
 
@@ -251,15 +247,15 @@ def twin(case: Case, layer: Any) -> Any:
 def means(layer: Any) -> torch.Tensor:
     """The means of the weights."""
     mean = layer.weight.detach()
-    return mean * layer.scale.detach() if layer.posterior == "scaled" else mean
+    return mean * layer.scale.detach() if hasattr(layer, "scale") else mean
 
 
 def variances(layer: Any) -> torch.Tensor:
     """The variances of the weights, by the definition of each posterior."""
-    if layer.posterior == "multiplicative":
+    if hasattr(layer, "log_alpha"):
         return layer.log_alpha.detach().exp() * layer.weight.detach() ** 2
     variance = layer.log_sigma2.detach().exp().expand(layer.weight.shape)
-    if layer.posterior == "additive":
+    if not hasattr(layer, "scale"):
         return variance
     of_scales = layer.scale_log_sigma2.detach().exp()
     squares = layer.weight.detach() ** 2 + variance
@@ -280,11 +276,11 @@ def sampled(layer: Any, n: int, seed: int = 3) -> torch.Tensor:
         noise = normals(groups, inputs).repeat_interleave(outputs // groups, 1)
         return mean + deviation * noise.view(n, outputs, inputs, *[1] * len(kernel))
 
-    if layer.posterior == "scaled":
+    if hasattr(layer, "scale"):
         deviation = layer.scale_log_sigma2.detach().exp().sqrt()
         factors = scales(layer.scale.detach(), deviation)
         return factors * (weight + layer.log_sigma2.detach().exp().sqrt() * normals(*weight.shape))
-    if layer.noise == "independent":
+    if not isinstance(layer.posterior, nn.Correlated):
         return weight + variances(layer).sqrt() * normals(*weight.shape)
     root = layer.log_alpha.detach().exp().sqrt()
     if isinstance(layer, torch.nn.Embedding):

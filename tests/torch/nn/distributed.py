@@ -1,6 +1,7 @@
 """The checks of test_distributed, which run in two processes."""
 
 import copy
+from dataclasses import replace
 from itertools import product
 
 import torch
@@ -18,10 +19,11 @@ from tests.torch.nn.cases import descend, generator, seeded
 POSTERIORS = {
     "additive": {},
     "molchanov": {"penalty": "molchanov"},
-    "output": {"posterior": "multiplicative", "sharing": "output"},
-    "layer": {"posterior": "multiplicative", "sharing": "layer", "max_log_alpha": 0.0},
-    "correlated": {"posterior": "multiplicative", "sharing": "input", "noise": "correlated"},
+    "output": {"posterior": nn.Multiplicative("output")},
+    "layer": {"posterior": nn.Multiplicative("layer", 0.0)},
+    "correlated": {"posterior": nn.Correlated()},
 }
+NOISY = nn.Additive(initial=-1.0)
 SIZE = 200
 PLACEMENTS = {"Shard(0)": Shard(0), "Shard(1)": Shard(1), "Replicate": Replicate()}
 LAYERS = {
@@ -32,6 +34,11 @@ LAYERS = {
 
 
 SAMPLED = {"sampled": True}
+
+
+def noisy(options):
+    """The options with larger variances."""
+    return {**options, "posterior": replace(options.get("posterior", NOISY), initial=-1.0)}
 
 
 class Network(torch.nn.Module):
@@ -160,7 +167,7 @@ def tensors(mesh):
             continue
         make, sizes, x = LAYERS[kind]
         torch.manual_seed(3)
-        layer = make(*sizes, initial=-1.0, **POSTERIORS[name])
+        layer = make(*sizes, **noisy(POSTERIORS[name]))
         sharded = distributed(copy.deepcopy(layer), mesh, PLACEMENTS[label])
         expected = seeded(layer, x)
         (expected.sin().sum() + layer.kl()).backward()
@@ -180,7 +187,7 @@ def counts(mesh):
     """The weights of sharded layers are counted over all processes."""
     for label, placement in PLACEMENTS.items():
         torch.manual_seed(3)
-        layer = nn.VariationalLinear(6, 4, initial=-1.0)
+        layer = nn.VariationalLinear(6, 4, posterior=NOISY)
         expected = nn.sparsity(layer, 2.0)
         sharded = distributed(copy.deepcopy(layer), mesh, placement)
         some = 0 < expected.kept < expected.weights
@@ -190,9 +197,9 @@ def counts(mesh):
 def tensor_parallel(mesh):
     torch.manual_seed(3)
     model = torch.nn.Sequential(
-        nn.VariationalLinear(6, 8, initial=-1.0),
+        nn.VariationalLinear(6, 8, posterior=NOISY),
         torch.nn.ReLU(),
-        nn.VariationalLinear(8, 4, initial=-1.0),
+        nn.VariationalLinear(8, 4, posterior=NOISY),
     ).eval()
     x = torch.randn(5, 6)
     expected = model(x)
@@ -221,9 +228,9 @@ def tensor_parallel(mesh):
 
 PARALLEL = {
     **POSTERIORS,
-    "groups": {"sharing": "input"},
-    "input": {"posterior": "multiplicative", "sharing": "input"},
-    "scaled": {"posterior": "scaled"},
+    "groups": {"posterior": nn.Grouped()},
+    "input": {"posterior": nn.Multiplicative("input")},
+    "scaled": {"posterior": nn.Scaled()},
     "prior": {"penalty": nn.NormalPrior(1.0)},
 }
 
@@ -234,9 +241,9 @@ def steps_in_parallel(mesh):
     for name, options in PARALLEL.items():
         torch.manual_seed(3)
         plain = torch.nn.Sequential(
-            nn.VariationalLinear(6, 8, **{"initial": -1.0, **options}),
+            nn.VariationalLinear(6, 8, **noisy(options)),
             torch.nn.ReLU(),
-            nn.VariationalLinear(8, 4, **{"initial": -1.0, **options}),
+            nn.VariationalLinear(8, 4, **noisy(options)),
         )
         model = copy.deepcopy(plain)
         parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
@@ -268,7 +275,7 @@ def sharded_in_two_dimensions(mesh):
     square = init_device_mesh("cpu", (2, 1), mesh_dim_names=("data", "tensor"))
     for name in ("additive", "scaled"):
         torch.manual_seed(3)
-        layer = nn.VariationalLinear(6, 4, initial=-1.0, **PARALLEL[name])
+        layer = nn.VariationalLinear(6, 4, **noisy(PARALLEL[name]))
         model = torch.nn.Sequential(copy.deepcopy(layer))
         parallelize_module(model, square["tensor"], {"0": RowwiseParallel()})
         fully_shard(model[0], mesh=square["data"])
@@ -305,7 +312,7 @@ def converted(mesh):
     x = torch.randn(3, 2, 4, generator=generator())
     for name, make in CONVERTED.items():
         torch.manual_seed(3)
-        plain = nn.to_variational(First(make()), initial=-2.0)
+        plain = nn.to_variational(First(make()), posterior=nn.Additive(initial=-2.0))
         model = copy.deepcopy(plain)
         fully_shard(model.inner, mesh=mesh)
         fully_shard(model, mesh=mesh)
@@ -334,7 +341,7 @@ def wrapped(mesh):
     """FSDP1 of a whole ELBO; a flat tensor is refused elsewhere. DDP is unwrapped."""
     for original in (True, False):
         torch.manual_seed(3)
-        plain = nn.VariationalLinear(6, 4, initial=-1.0)
+        plain = nn.VariationalLinear(6, 4, posterior=NOISY)
         x, y = torch.randn(5, 6, generator=generator()), torch.arange(5) % 4
         elbo = nn.ELBO(torch.nn.Sequential(plain), nn.categorical_log_likelihood, 9)
         expected = nn.kl(plain).item()

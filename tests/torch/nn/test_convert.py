@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 
 import pytest
 
@@ -193,7 +194,7 @@ class TestFusion:
         additive = kind(*sizes).eval()
         fuse(nn.to_deterministic(additive), norm(3).eval())
         additive.weight = torch.nn.Parameter(additive.weight.detach())
-        layer, batch_norm = kind(*sizes, posterior="multiplicative").eval(), norm(3).eval()
+        layer, batch_norm = kind(*sizes, posterior=nn.Multiplicative()).eval(), norm(3).eval()
         batch_norm.running_var.fill_(1e-2)
         x = torch.ones(1, *([2] if norm is torch.nn.BatchNorm1d else [2, 1, 1]))
         _, before = nn.moments(layer, x)
@@ -204,7 +205,7 @@ class TestFusion:
 class TestToVariational:
     @pytest.mark.parametrize(("layer", "kind", "x"), KINDS)
     def test_each_layer(self, layer, kind, x):
-        made = nn.to_variational(layer, initial=-3.0)
+        made = nn.to_variational(layer, posterior=nn.Additive(initial=-3.0))
         assert type(made) is kind
         assert type(layer) is not kind
         assert torch.equal(made.weight, layer.weight)
@@ -233,9 +234,9 @@ class TestToVariational:
     @pytest.mark.parametrize(
         ("plain", "name", "options"),
         [
-            (torch.nn.Linear(3, 2), "noise", {}),
+            (torch.nn.Linear(3, 2), "estimator", {}),
             (torch.nn.Linear(3, 2), "log_sigma2", {}),
-            (torch.nn.Linear(3, 2), "scale", {"posterior": "scaled"}),
+            (torch.nn.Linear(3, 2), "scale", {"posterior": nn.Scaled()}),
             (torch.nn.GRUCell(3, 2), "weight_hh_log_sigma2", {}),
         ],
     )
@@ -256,8 +257,11 @@ class TestToVariational:
     def test_other_names_are_the_users(self):
         layer = torch.nn.Linear(3, 2)
         layer.p, layer.scale, layer.q = 0.3, torch.nn.Parameter(torch.ones(2)), torch.ones(1)
-        made = nn.to_deterministic(nn.to_variational(layer))
-        assert made.p == 0.3
+        layer.noise = 0.1  # an option of layers before posteriors were objects
+        made = nn.to_variational(layer)
+        made.noise = 0.2
+        made = nn.to_deterministic(pickle.loads(pickle.dumps(made)))
+        assert (made.p, made.noise) == (0.3, 0.2)
         assert (made.scale.tolist(), made.q.tolist()) == ([1.0, 1.0], [1.0])
         assert vars(made).keys() == vars(layer).keys()
 
@@ -269,9 +273,8 @@ class TestToVariational:
         assert torch.equal(torch.get_rng_state(), before)
 
     def test_options(self):
-        options = {"estimator": "per_batch", "initial": -2.0, "max_log_alpha": 0.0}
-        options |= {"penalty": "molchanov", "generator": generator()}
-        options |= POSTERIORS["correlated, input"]
+        options = {"posterior": nn.Correlated("layer", 0.0, initial=-2.0), "penalty": "molchanov"}
+        options |= {"estimator": "per_batch", "generator": generator()}
         made = nn.to_variational(torch.nn.Linear(3, 2), **options)
         assert {name: getattr(made, name) for name in options} == options
         direct = nn.VariationalLinear(3, 2, **options)
@@ -301,17 +304,17 @@ class TestToVariational:
         assert type(first) is nn.VariationalConv2d
 
     def test_what_is_variational_stays(self):
-        layer = nn.VariationalLinear(2, 2, initial=-1.0)
-        made = nn.to_variational(torch.nn.Sequential(layer, torch.nn.Linear(2, 2)), initial=-5.0)
+        layer = nn.VariationalLinear(2, 2, posterior=nn.Additive(initial=-1.0))
+        made = nn.to_variational(torch.nn.Sequential(layer, torch.nn.Linear(2, 2)))
         assert (made[0].log_sigma2 == -1.0).all()
-        assert (made[1].log_sigma2 == -5.0).all()
+        assert (made[1].log_sigma2 == -10.0).all()
 
 
 class TestShared:
-    @pytest.mark.parametrize("options", [{}, {"posterior": "multiplicative", "sharing": "layer"}])
-    def test_tied_weights(self, options):
+    @pytest.mark.parametrize("posterior", ["additive", "layer"])
+    def test_tied_weights(self, posterior):
         model = Tied()
-        made = nn.to_variational(model, **options)
+        made = nn.to_variational(model, posterior=POSTERIORS[posterior])
         assert made.out.weight is made.table.weight
         assert made.out._log_variance is made.table._log_variance
         assert nn.kl(made).item() == pytest.approx((made.table.kl() + made.cell.kl()).item())
@@ -328,14 +331,13 @@ class TestToDeterministic:
         [
             (*each, posterior)
             for each in KINDS
-            for posterior in ("additive", "multiplicative", "scaled")
-            if (each[1], posterior) != (nn.VariationalEmbedding, "scaled")
+            for posterior in (nn.Additive(), nn.Multiplicative(), nn.Scaled())
+            if (each[1], posterior) != (nn.VariationalEmbedding, nn.Scaled())
         ],
     )
     def test_there_and_back(self, layer, kind, x, posterior):
-        options = {"posterior": posterior, "generator": generator()}
-        made = nn.to_variational(layer, **options)
-        if posterior == "scaled":
+        made = nn.to_variational(layer, posterior=posterior, generator=generator())
+        if posterior == nn.Scaled():
             assert (made.scale == 1).all()
             assert (made.scale_log_sigma2 == -10).all()
         back = nn.to_deterministic(made)
@@ -349,7 +351,7 @@ class TestToDeterministic:
 
     @pytest.mark.parametrize("threshold", [3.0, 0.0, -math.inf, math.inf])
     def test_pruning(self, threshold):
-        layer = nn.VariationalLinear(40, 30, initial=-5.0)
+        layer = nn.VariationalLinear(40, 30, posterior=nn.Additive(initial=-5.0))
         back = nn.to_deterministic(layer, threshold)
         kept = layer.log_alpha_of_weights() <= threshold
         assert torch.equal(back.weight, layer.weight * kept)
@@ -377,7 +379,7 @@ class TestToDeterministic:
     ("options", "words"),
     [
         ({"estimator": "global"}, "estimator must be"),
-        ({"posterior": "multiplicative", "sharing": "input"}, "share a weight"),
+        ({"posterior": nn.Multiplicative("input")}, "share a weight"),
     ],
 )
 def test_a_refused_option_changes_nothing(options, words):

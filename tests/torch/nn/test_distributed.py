@@ -17,7 +17,7 @@ def test_as_in_one_process(two_processes):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_parameter_can_give_its_memory_back(dtype):
     """FSDP resizes the storage of gathered parameters to 0 when it is done with them."""
-    layer = nn.VariationalLinear(3, 2, posterior="multiplicative", dtype=dtype)
+    layer = nn.VariationalLinear(3, 2, posterior=nn.Multiplicative(), dtype=dtype)
     nn.neg_kl(layer).backward()
     mu, log_sigma2 = (torch.randn(100_000, dtype=dtype) for _ in range(2))
     for reduction in ("sum", "none"):

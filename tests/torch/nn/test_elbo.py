@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The model is in evaluation mode"
 def fixed(log_alpha=0.0, dtype=torch.float64):
     """A layer of 6 weights with this log alpha, in evaluation mode: no noise, no gradients."""
     torch.manual_seed(0)
-    options = {"posterior": "multiplicative", "initial": log_alpha, "dtype": dtype}
+    options = {"posterior": nn.Multiplicative(initial=log_alpha), "dtype": dtype}
     return nn.VariationalLinear(2, 3, **options).eval().requires_grad_(False)
 
 
@@ -291,7 +291,7 @@ class TestInputs:
 
     @pytest.mark.parametrize("run", [lambda elbo: elbo, compiled], ids=["eager", "compiled"])
     def test_samples(self, run):
-        model, x, y = nn.VariationalLinear(3, 2, initial=0.0), torch.randn(4, 3), torch.randn(4, 2)
+        model, x, y = nn.VariationalLinear(3, 2), torch.randn(4, 3), torch.randn(4, 2)
         elbo = nn.ELBO(model, nn.normal_log_likelihood, 100, samples=3)
         bound = seeded(run(elbo), x, y)
         bound.loss.backward()
@@ -331,7 +331,7 @@ class TestMasks:
         torch.manual_seed(1)
         plain = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.RNN(4, 2))
         plain.append(type("First", (torch.nn.Module,), {"forward": lambda self, x: x[0]})())
-        model = nn.to_variational(plain, initial=0.0)
+        model = nn.to_variational(plain, posterior=nn.Additive(initial=0.0))
         x, y = torch.randn(5, 3), torch.randn(5, 2)
         elbo = nn.ELBO(model, nn.normal_log_likelihood, 100, mask_from=3.0)
         run = torch.compile(elbo, backend="aot_eager") if compiled else elbo
@@ -361,7 +361,7 @@ class TestMasks:
             torch.manual_seed(1)
             plain = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.RNN(4, 2))
             chosen = (torch.nn.Linear, torch.nn.RNN) if kind == "sampled" else torch.nn.Linear
-            model = nn.to_variational(plain, modules=chosen, initial=0.0)
+            model = nn.to_variational(plain, modules=chosen, posterior=nn.Additive(initial=0.0))
             if kind == "evaluation":
                 model[0].eval()
                 model.append(nn.VariationalLinear(2, 2))
@@ -388,7 +388,7 @@ class TestMasks:
     def test_a_compiled_part_in_a_reentrant_checkpoint(self, context):
         """The state of its second run is not compared. Without a context it is the same."""
         torch.compiler.reset()
-        layer = nn.VariationalLinear(3, 2, initial=0.0)
+        layer = nn.VariationalLinear(3, 2, posterior=nn.Additive(initial=0.0))
         model = torch.nn.Sequential(torch.compile(layer, backend="eager"))
         model.forward = partial(checkpoint, model[0], use_reentrant=True)
         threshold = 1.0 if context == "mask" else None
@@ -416,7 +416,7 @@ class TestMasks:
     @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning")
     def test_weights_that_are_computed(self, normalised):
         """All means are masked, and no parameter changes."""
-        model = normalised(nn.VariationalLinear(4, 3, initial=-50.0))
+        model = normalised(nn.VariationalLinear(4, 3, posterior=nn.Additive(initial=-50.0)))
         before = copy.deepcopy(model.state_dict())
         outputs = []
 
@@ -432,7 +432,7 @@ class TestMasks:
 
     def test_ties_are_kept(self):
         """All functions keep as many weights as `density_threshold` promises."""
-        layer = nn.VariationalLinear(4, 1, bias=False, initial=0.0)
+        layer = nn.VariationalLinear(4, 1, bias=False, posterior=nn.Additive(initial=0.0))
         layer.weight.data = torch.tensor([[1.0, 0.5, 0.1, 0.01]])
         threshold = nn.density_threshold(layer, 0.5)
         elbo = nn.ELBO(layer, nn.normal_log_likelihood, 9, mask_from=threshold)

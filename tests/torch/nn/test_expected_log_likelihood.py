@@ -198,8 +198,8 @@ class TestNormalPrior:
     @pytest.mark.parametrize("variance", [0.1, 1.0, 30.0])
     def test_against_torch(self, variance):
         torch.manual_seed(3)
-        options = {"initial": -2.0, "dtype": torch.float64, "penalty": nn.NormalPrior(variance)}
-        layer = nn.VariationalLinear(5, 4, **options)
+        options = {"dtype": torch.float64, "penalty": nn.NormalPrior(variance)}
+        layer = nn.VariationalLinear(5, 4, posterior=nn.Additive(initial=-2.0), **options)
         with torch.no_grad():
             layer.log_sigma2.add_(torch.randn(4, 5))
         q = torch.distributions.Normal(layer.weight, (0.5 * layer.log_sigma2).exp())

@@ -1,6 +1,7 @@
 """The layers are drop-in for torch's, and both forms of the local estimator are the same."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 
@@ -8,12 +9,14 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional as F  # noqa: E402
 
+from logunif_kl.nn.options import REPLACED  # noqa: E402
 from logunif_kl.torch import kl, kl_normal, nn  # noqa: E402
 from logunif_kl.torch.nn import _local  # noqa: E402
 from logunif_kl.torch.nn._noise import normals  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
+    EVERY,
     OF_UNITS,
     POSTERIORS,
     every_case,
@@ -28,7 +31,6 @@ from tests.torch.nn.cases import (  # noqa: E402
     kl_of,
     layer_and_input,
     made,
-    options_of,
     sampled,
     seeded,
     twin,
@@ -98,32 +100,30 @@ class TestDropIn:
         ],
     )
     def test_shapes_of_the_second_parameter(self, posterior, shape, conv, embedding):
-        options = POSTERIORS[posterior]
+        options = {"posterior": POSTERIORS[posterior]}
         assert nn.VariationalLinear(3, 2, **options)._log_variance.shape == shape
         assert nn.VariationalConv1d(4, 4, 2, groups=2, **options)._log_variance.shape == conv
         assert nn.VariationalEmbedding(4, 2, **options)._log_variance.shape == embedding
 
     def test_extra_repr(self):
         assert repr(nn.VariationalLinear(3, 2)) == (
-            "VariationalLinear(in_features=3, out_features=2, bias=True, posterior='additive')"
+            "VariationalLinear(in_features=3, out_features=2, bias=True)"
         )
-        options = {"estimator": "per_batch", "max_log_alpha": 0, **POSTERIORS["correlated, input"]}
+        options = {"posterior": nn.Correlated("layer", 0), "estimator": "per_batch"}
         assert repr(nn.VariationalConv2d(4, 6, 3, bias=False, **options)) == (
             "VariationalConv2d(4, 6, kernel_size=(3, 3), stride=(1, 1), bias=False, "
-            "posterior='multiplicative', sharing='input', noise='correlated', "
-            "estimator='per_batch', max_log_alpha=0.0)"
+            "posterior=Correlated(sharing='layer', max_log_alpha=0.0), estimator='per_batch')"
         )
 
-    @pytest.mark.parametrize("posterior", POSTERIORS | OF_UNITS)
+    @pytest.mark.parametrize("posterior", EVERY.values(), ids=EVERY)
     def test_initial(self, posterior):
-        for given, initial in (({}, None), ({"initial": -5}, -5)):
-            layer = nn.VariationalLinear(3, 2, **given, **options_of(posterior))
-            default = -3 if layer.posterior == "multiplicative" else -10
-            expected = default if initial is None else initial
-            assert (layer._log_variance == expected).all()
-            if posterior == "scaled":
+        default = -3 if posterior.relative else -10
+        for each, initial in ((posterior, default), (replace(posterior, initial=-5), -5)):
+            layer = nn.VariationalLinear(3, 2, posterior=each)
+            assert (layer._log_variance == initial).all()
+            if posterior == nn.Scaled():
                 assert (layer.scale == 1).all()
-                assert (layer.scale_log_sigma2 == expected).all()
+                assert (layer.scale_log_sigma2 == initial).all()
 
 
 class TestTheTwoForms:
@@ -142,33 +142,80 @@ class TestTheTwoForms:
             return output, *first
         return torch.autograd.grad(sum((g**2).sum() for g in first), leaves)
 
-    @pytest.mark.parametrize("case", ["linear", "conv1d", "conv2d", "conv3d"])
+    @pytest.mark.parametrize(
+        ("case", "estimator"),
+        [
+            *((case, "local") for case in ("linear", "conv1d", "conv2d", "conv3d")),
+            *(("linear", estimator) for estimator in ESTIMATORS[1:]),
+        ],
+    )
     @pytest.mark.parametrize("posterior", ["additive", "weight", "output"])
     @pytest.mark.parametrize("second", [False, True])
-    def test_are_the_same(self, case, posterior, second, monkeypatch):
-        layer, x = layer_and_input(case, posterior, dtype=torch.float64)
+    def test_are_the_same(self, case, estimator, posterior, second, monkeypatch):
+        layer, x = layer_and_input(case, posterior, dtype=torch.float64, estimator=estimator)
         for given in (x, x[0]):
             one, other = (self.results(layer, given, f, monkeypatch, second) for f in (True, False))
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
 
     def test_which_runs(self, monkeypatch):
-        """The fused one for plain float32 tensors, and only for those."""
+        """The fused one for plain tensors, and only for those."""
         seen = []
         apply = _local._Fused.apply
         monkeypatch.setattr(_local._Fused, "apply", lambda *a: seen.append(1) or apply(*a))
         layer, x = made(LINEAR), inputs(LINEAR, 2)
         layer(x)
-        assert seen == [1]
         with torch.autocast("cpu"):
             layer(x)
         layer.half()(x.half())
+        assert seen == [1, 1, 1]
+        torch.vmap(layer, randomness="different")(x.half())
+        torch.compile(layer, backend="eager")(x.half())
         layer.to("meta")(torch.empty(2, 3, device="meta", dtype=torch.float16))
-        assert seen == [1]
+        assert seen == [1, 1, 1]
+
+    @pytest.mark.parametrize("case", ["linear", "conv2d"])
+    @pytest.mark.parametrize("posterior", ["additive", "weight", "input"])
+    @pytest.mark.parametrize(
+        ("dtype", "autocast"),
+        [
+            (torch.bfloat16, False),
+            (torch.float16, False),
+            (torch.float32, True),
+            (torch.bfloat16, True),
+        ],
+    )
+    def test_are_the_same_in_half_types(self, case, posterior, dtype, autocast, monkeypatch):
+        layer, x = layer_and_input(case, posterior)
+        layer, x = layer if autocast else layer.to(dtype), x.to(dtype)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            size = layer(x).nbytes
+            # A deterministic layer also keeps the weight in the type of the product.
+            assert kept(layer, x) == (size // layer(x).numel()) * x.numel() + size
+            one, other = (self.results(layer, x, f, monkeypatch) for f in (True, False))
+        for a, b in zip(one, other, strict=True):
+            assert a.dtype == b.dtype
+            error = (a.double() - b.double()).norm() / b.double().norm()
+            assert error < 0.02
+
+    @pytest.mark.parametrize("posterior", ["additive", "weight", "output", "input", "layer"])
+    @pytest.mark.parametrize("case", ["linear", "conv2d"])
+    def test_what_is_kept_for_the_backward_pass(self, case, posterior):
+        """The input and one tensor of the output's size; the noise of explicit weights."""
+        layer, x = layer_and_input(case, posterior)
+        assert kept(layer, x) == x.nbytes + layer(x).nbytes
+        layer.estimator = "per_batch"
+        # The means are a view of the parameter that torch's layer keeps.
+        assert kept(layer, x) == x.nbytes + 2 * layer.weight.nbytes
+        if case == "linear":
+            attention = nn.to_variational(torch.nn.MultiheadAttention(4, 2))
+            plain = torch.nn.MultiheadAttention(4, 2)
+            more = kept(attention, x := torch.ones(2, 3, 4), x, x) - kept(plain, x, x, x)
+            assert more <= 2 * 4 * 4 * 4 * x.itemsize
 
     @pytest.mark.parametrize("bias", [True, False])
     @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 4, 3)])
     def test_the_output_can_be_changed_in_place(self, shape, bias):
-        layer, x = nn.VariationalLinear(3, 2, bias=bias, initial=0.0), torch.ones(shape)
+        layer, x = nn.VariationalLinear(3, 2, bias=bias), torch.ones(shape)
         slopes = torch.autograd.grad(layer(x).sin().sum(), layer.parameters())
         assert [g.shape for g in slopes] == [p.shape for p in layer.parameters()]
         changed = torch.nn.ReLU(inplace=True)(seeded(layer, x))
@@ -214,6 +261,23 @@ class TestTheTwoForms:
         assert torch.autograd.gradgradcheck(output, given)
 
 
+def kept(module, *given):
+    """Count the bytes that a call keeps for the backward pass, besides the parameters."""
+    found = {}
+
+    def pack(x):
+        found[x.untyped_storage().data_ptr()] = x.untyped_storage()
+        return x
+
+    given = [x.clone().requires_grad_() for x in given]
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        output = module(*given)
+    for parameter in module.parameters():
+        found.pop(parameter.untyped_storage().data_ptr(), None)
+    del output
+    return sum(storage.nbytes() for storage in found.values())
+
+
 class TestExplicitWeights:
     """The explicit estimators are torch's layer with the weights that are drawn."""
 
@@ -222,7 +286,8 @@ class TestExplicitWeights:
     @pytest.mark.parametrize("estimator", ESTIMATORS[1:])
     def test_by_each_example(self, case, posterior, estimator):
         case, examples = CASES[case], 5
-        layer = made(case, dtype=torch.float64, estimator=estimator, **POSTERIORS[posterior])
+        options = {"posterior": POSTERIORS[posterior], "estimator": estimator}
+        layer = made(case, dtype=torch.float64, **options)
         x = inputs(case, examples, dtype=torch.float64)
         weight, weights = layer.weight.detach(), sampled(layer, examples)
         if estimator == "per_batch":
@@ -231,7 +296,7 @@ class TestExplicitWeights:
             weights[:, layer.padding_idx] = weight[layer.padding_idx]
         # What the layer is to draw so that its weights are these.
         noise = (weights - weight) / variances(layer).sqrt()
-        if layer.noise == "correlated":
+        if not layer.posterior.independent:
             noise = scales(layer, weights)
         elif posterior != "additive":
             noise *= weight.sign()
@@ -296,7 +361,8 @@ class TestConvolution:
     ):
         """Each output has noise of its own, with the variance of a sum over the inputs it sees."""
         kind = ("Conv1d", "Conv2d", "Conv3d")[dimensions - 1]
-        layer = getattr(nn, f"Variational{kind}")(4, 4, kernel, **options, **POSTERIORS[posterior])
+        make = getattr(nn, f"Variational{kind}")
+        layer = make(4, 4, kernel, **options, posterior=POSTERIORS[posterior])
         with torch.no_grad():
             layer.double()._log_variance.uniform_(-3, 0, generator=generator(1))
         shape = (2, 4, 5, 4, 6)[: 2 + dimensions]
@@ -311,7 +377,7 @@ class TestConvolution:
         found = layer(x)
         plain = getattr(torch.nn, kind)(4, 4, kernel, **options).double()
         plain.load_state_dict(layer.state_dict(), strict=False)
-        if layer.noise == "correlated":
+        if not layer.posterior.independent:
             root = layer.log_alpha.detach().exp().sqrt()
             root = root.expand(1, 4 // layer.groups, *root.shape[2:])
             root = root.repeat(1, layer.groups, *[1] * dimensions)
@@ -346,7 +412,7 @@ class TestEmbedding:
     @every_posterior
     @every_estimator
     def test_the_padding_is_a_constant(self, posterior, estimator):
-        layer = made(CASES["embedding"], estimator=estimator, **POSTERIORS[posterior])
+        layer = made(CASES["embedding"], estimator=estimator, posterior=POSTERIORS[posterior])
         layer.weight.data[1] = 7.0
         output = layer(torch.tensor([[1, 0], [2, 1]]))
         assert (output[[0, 1], [0, 1]] == 7).all()
@@ -371,8 +437,8 @@ class TestEmbedding:
     @pytest.mark.parametrize("freeze", [True, False])
     def test_from_pretrained(self, freeze):
         means = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-        options = {"posterior": "multiplicative", "sharing": "input", "initial": -1.0}
-        layer = nn.VariationalEmbedding.from_pretrained(means, freeze, 0, **options)
+        posterior = nn.Multiplicative("input", initial=-1.0)
+        layer = nn.VariationalEmbedding.from_pretrained(means, freeze, 0, posterior=posterior)
         assert torch.equal(layer.eval()(torch.tensor([2, 0])), means[[2, 0]])
         assert layer.weight.requires_grad is not freeze
         assert layer.log_alpha.requires_grad
@@ -387,13 +453,13 @@ class TestKl:
     @every_case
     @every_posterior
     def test_counts_every_weight_or_scale(self, case, posterior):
-        layer = made(CASES[case], dtype=torch.float64, **POSTERIORS[posterior])
+        layer = made(CASES[case], dtype=torch.float64, posterior=POSTERIORS[posterior])
         rows = torch.ones(layer.weight.shape[:1], dtype=torch.bool)
         if case == "embedding":
             rows[layer.padding_idx] = False
         if posterior == "additive":
             each = kl_normal(layer.weight, layer.log_sigma2)
-        elif layer.noise == "independent":
+        elif layer.posterior.independent:
             each = kl(layer.log_alpha.expand(layer.weight.shape))
         else:
             alpha = layer.log_alpha.reshape(layer.log_alpha.shape[:2])
@@ -402,12 +468,12 @@ class TestKl:
         each = each[rows] if len(each) == len(rows) else each
         torch.testing.assert_close(layer.kl(), each.sum(), rtol=1e-13, atol=0)
         torch.testing.assert_close(layer.neg_kl(), -each.sum(), rtol=1e-13, atol=0)
-        of = "scales" if layer.noise == "correlated" else "weights"
+        of = "weights" if layer.posterior.independent else "scales"
         assert layer.kl(of=of) == nn.kl(layer, of=of) == layer.kl()
 
-    @pytest.mark.parametrize("posterior", POSTERIORS | OF_UNITS)
+    @pytest.mark.parametrize("posterior", EVERY)
     def test_gradcheck(self, posterior):
-        layer = made(CASES["conv1d"], dtype=torch.float64, **options_of(posterior))
+        layer = made(CASES["conv1d"], dtype=torch.float64, posterior=EVERY[posterior])
         names = list(dict(layer.named_parameters()))
 
         def divergence(*parameters):
@@ -427,12 +493,19 @@ def test_the_local_estimator_by_hand():
     torch.testing.assert_close(layer(x), expected)
 
 
-def test_a_layer_that_was_pickled_with_separate_options():
-    """As layers were before they had a posterior in one object."""
-    layer = made(CASES["linear"], **options_of("correlated, input"), max_log_alpha=-1.0)
-    state = {**layer.__getstate__(), **options_of("correlated, input"), "max_log_alpha": -1.0}
-    del state["_lk_posterior"]
-    again = nn.VariationalLinear.__new__(nn.VariationalLinear)
-    again.__setstate__({**state, "initial": -3.0})
-    assert again.kl() == layer.kl()
-    assert repr(again) == repr(layer)
+def test_a_layer_that_was_pickled_before_its_posterior_was_public():
+    """As five options, and then as a private object."""
+    for posterior, *words in (
+        (nn.Additive(), "additive", "weight", "independent", None),
+        (nn.Grouped("output"), "additive", "output", "independent", None),
+        (nn.Multiplicative("layer", 0.0), "multiplicative", "layer", "independent", 0.0),
+        (nn.Correlated(), "multiplicative", "input", "correlated", None),
+        (nn.Scaled(initial=-5.0), "scaled", "weight", "independent", None),
+    ):
+        layer = made(LINEAR, posterior=posterior)
+        state = layer.__getstate__()
+        given = dict(zip(("posterior", *REPLACED), (*words, posterior.initial), strict=True))
+        for before in (given, {"_lk_posterior": state.pop("posterior")}):
+            again = nn.VariationalLinear.__new__(nn.VariationalLinear)
+            again.__setstate__({**state, **before})
+            assert (again.posterior, again.kl()) == (posterior, layer.kl())

@@ -1,6 +1,7 @@
 """The KL of whole models: what counts, how often, in which transforms, and at what cost."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,23 +16,23 @@ from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _sampling  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
+    EVERY,
     LAYERS,
-    POSTERIORS,
     compiled,
     copies,
     every_backend,
     finite,
     kl_of,
     made,
-    options_of,
     tied,
 )
 
 
 def every_layer(dtype=torch.float64):
     """A model that holds every layer with each of its posteriors."""
-    made_ = [made(CASES[case], dtype=dtype, **options_of(name)) for case, name in LAYERS]
-    made_.append(made(CASES["linear"], dtype=dtype, max_log_alpha=-1.0, **POSTERIORS["weight"]))
+    made_ = [made(CASES[case], dtype=dtype, posterior=EVERY[name]) for case, name in LAYERS]
+    bounded = nn.Multiplicative(max_log_alpha=-1.0)
+    made_.append(made(CASES["linear"], dtype=dtype, posterior=bounded))
     return torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ModuleList(made_))
 
 
@@ -60,9 +61,9 @@ class TestValue:
 
 
 class TestOnce:
-    @pytest.mark.parametrize("options", [{}, {"posterior": "multiplicative", "sharing": "layer"}])
-    def test_tied_parameters(self, options):
-        first, second = (nn.VariationalLinear(2, 2, **options) for _ in range(2))
+    @pytest.mark.parametrize("posterior", ["additive", "layer"])
+    def test_tied_parameters(self, posterior):
+        first, second = (nn.VariationalLinear(2, 2, posterior=EVERY[posterior]) for _ in "ab")
         model = torch.nn.Sequential(first, second)
         assert nn.kl(torch.nn.Sequential(first, torch.nn.Sequential(first))) == first.kl()
         apart = nn.kl(model)
@@ -73,16 +74,14 @@ class TestOnce:
         assert nn.kl(model) == nn.kl(first) < apart
         assert list(nn.named_kl(model)) == ["0"]
 
-    @pytest.mark.parametrize(
-        "options",
-        [{}, {"posterior": "multiplicative"}, {"posterior": "multiplicative", "sharing": "layer"}],
-    )
+    @pytest.mark.parametrize("posterior", ["additive", "weight", "layer"])
     @pytest.mark.parametrize("make", [lambda: nn.kl, lambda: compiled(nn.kl, "eager")])
-    def test_a_padding_that_another_layer_draws(self, options, make):
+    def test_a_padding_that_another_layer_draws(self, posterior, make):
+        options = {"posterior": replace(EVERY[posterior], initial=-1.0)}
         table, other, same = (
-            nn.VariationalEmbedding(3, 2, padding_idx=i, initial=-1.0, **options) for i in (0, 1, 0)
+            nn.VariationalEmbedding(3, 2, padding_idx=i, **options) for i in (0, 1, 0)
         )
-        linear = nn.VariationalLinear(2, 3, initial=-1.0, **options)
+        linear = nn.VariationalLinear(2, 3, **options)
         for layer in (table, other, same):
             layer.weight = linear.weight
             setattr(layer, layer._log_variance_name, linear._log_variance)
@@ -94,8 +93,8 @@ class TestOnce:
         assert kl(torch.nn.Sequential(table, same)).item() == pytest.approx(rows, rel=1e-6)
 
     def test_scales_of_the_same_number(self):
-        options = {"posterior": "multiplicative", "sharing": "layer", "noise": "correlated"}
-        first, second = (nn.VariationalLinear(2, 2, **options) for _ in range(2))
+        correlated = nn.Correlated("layer")
+        first, second = (nn.VariationalLinear(2, 2, posterior=correlated) for _ in range(2))
         second.weight, second.log_alpha = first.weight, first.log_alpha
         assert nn.kl(torch.nn.Sequential(first, second)) == nn.kl(first)
         model = tied()
@@ -103,7 +102,7 @@ class TestOnce:
 
     def test_an_alpha_for_two_weights(self):
         """Two layers with one dropout rate have twice as many weights."""
-        first, second = (nn.VariationalLinear(2, 2, posterior="multiplicative") for _ in range(2))
+        first, second = (nn.VariationalLinear(2, 2, posterior=nn.Multiplicative()) for _ in "ab")
         second.log_alpha = first.log_alpha
         model = torch.nn.Sequential(first, second)
         assert nn.kl(model).item() == pytest.approx(2 * nn.kl(first).item(), rel=1e-6)
@@ -124,7 +123,7 @@ def nodes(value):
 class TestCalls:
     def test_one_for_a_type(self):
         model = torch.nn.Sequential(*[nn.VariationalLinear(2, 2) for _ in range(50)])
-        model.append(nn.VariationalLinear(2, 2, posterior="multiplicative"))
+        model.append(nn.VariationalLinear(2, 2, posterior=nn.Multiplicative()))
         assert len(nodes(nn.neg_kl(model))) == 1
         model.append(nn.VariationalLinear(2, 2, dtype=torch.float64))
         names = nodes(nn.neg_kl(model))
@@ -175,7 +174,7 @@ class TestGradient:
 
     def test_several_at_once(self):
         """A batch of gradients, and the gradients of these."""
-        layer = nn.VariationalLinear(2, 3, dtype=torch.float64, initial=-3.0)
+        layer = nn.VariationalLinear(2, 3, dtype=torch.float64, posterior=nn.Additive(initial=-3.0))
         value = nn.neg_kl(torch.nn.Sequential(layer, nn.VariationalLinear(2, 2)))
         (alone,) = torch.autograd.grad(value, layer.weight, create_graph=True)
         (second,) = torch.autograd.grad(alone.sum(), layer.weight, retain_graph=True)
@@ -188,15 +187,13 @@ class TestGradient:
         torch.testing.assert_close(found, second)
 
 
-SHARED = {"posterior": "multiplicative", "sharing": "output", "initial": -1.0}
-
-
 def small(dtype=torch.float64):
     torch.manual_seed(1)
+    shared = nn.Multiplicative("output", initial=-1.0)
     return torch.nn.Sequential(
         nn.VariationalLinear(3, 2, dtype=dtype),
-        nn.VariationalConv1d(2, 2, 3, dtype=dtype, **SHARED),
-        nn.VariationalLinear(2, 2, dtype=dtype, initial=-3.0),
+        nn.VariationalConv1d(2, 2, 3, dtype=dtype, posterior=shared),
+        nn.VariationalLinear(2, 2, dtype=dtype, posterior=nn.Additive(initial=-3.0)),
     )
 
 
@@ -240,7 +237,7 @@ class TestTransforms:
 
 class TestSampling:
     def test_draws_in_evaluation_mode_and_ends(self):
-        layer = nn.VariationalLinear(3, 2, initial=0.0)
+        layer = nn.VariationalLinear(3, 2, posterior=nn.Additive(initial=0.0))
         model = torch.nn.Sequential(layer, torch.nn.Dropout(0.5)).eval()
         x = torch.ones(5, 3)
         mean = model(x)
@@ -259,7 +256,7 @@ class TestSampling:
     @pytest.mark.parametrize("enabled", [True, False])
     def test_ends_with_the_last_context(self, enabled):
         """As two threads do, the first to begin is the first to end, also for the fast path."""
-        layer, x = nn.VariationalLinear(1, 1, initial=0.0).eval(), torch.ones(1)
+        layer, x = nn.VariationalLinear(1, 1).eval(), torch.ones(1)
         first, second = nn.sampling(layer), nn.sampling(torch.nn.Sequential(layer))
         mha = torch.backends.mha
         before = mha.get_fastpath_enabled()
@@ -288,7 +285,7 @@ class TestSampling:
     @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
     def test_contexts_that_end_in_any_order_leave_nothing(self, made, order):
         """As those of threads, of asynchronous tasks, or of generators do."""
-        layer, x = nn.VariationalLinear(3, 2, initial=0.0), torch.ones(3)
+        layer, x = nn.VariationalLinear(3, 2, posterior=nn.Additive(initial=0.0)), torch.ones(3)
         contexts = [made(layer) for _ in order]
         for each in contexts:
             each.__enter__()
@@ -302,7 +299,7 @@ class TestSampling:
         assert not _sampling._assigned
 
     def test_of_many_threads(self):
-        layer = nn.VariationalLinear(1, 1, initial=0.0).eval()
+        layer = nn.VariationalLinear(1, 1, posterior=nn.Additive(initial=0.0)).eval()
 
         def draw(_):
             with nn.sampling(layer):
@@ -315,7 +312,7 @@ class TestSampling:
     @pytest.mark.parametrize(
         "layer",
         [
-            nn.VariationalLinear(3, 1, initial=0.0),
+            nn.VariationalLinear(3, 1, posterior=nn.Additive(initial=0.0)),
             nn.GaussianDropoutA(),
             nn.GaussianDropoutLinear(3, 1),
         ],
@@ -337,16 +334,16 @@ class TestSampling:
         assert not hasattr(model[0], "_lk_sampling")
 
 
-@pytest.mark.parametrize("posterior", ["additive", "multiplicative", "scaled"])
+@pytest.mark.parametrize("posterior", ["additive", "weight", "scaled"])
 def test_parameter_groups(posterior):
-    layer = nn.VariationalLinear(3, 2, posterior=posterior)
+    layer = nn.VariationalLinear(3, 2, posterior=EVERY[posterior])
     frozen = torch.nn.Linear(2, 1).requires_grad_(False)
     model = torch.nn.Sequential(layer, torch.nn.LayerNorm(2), layer, frozen)
     nn.prune(layer)
     decayed, others = nn.parameter_groups(model, 0.1, lr=2.0)
     own = {
         "additive": ["log_sigma2_orig"],
-        "multiplicative": ["log_alpha"],
+        "weight": ["log_alpha"],
         "scaled": ["log_sigma2_orig", "scale_log_sigma2"],
     }[posterior]
     assert {id(p) for p in others["params"]} == {id(getattr(layer, name)) for name in own}
@@ -385,7 +382,7 @@ def test_the_recipe_for_accumulated_gradients(scaled):
     code = "\n".join(["class BoundTrainer" + lines[0], *(each[4:] for each in lines[1:])])
     known = {"transformers": SimpleNamespace(Trainer=Trainer), "nn": nn, "labels": 100}
     exec(code, known)
-    model = nn.VariationalLinear(3, 2, initial=-80.0)
+    model = nn.VariationalLinear(3, 2, posterior=nn.Additive(initial=-80.0))
     trainer, x = known["BoundTrainer"](model, scaled), torch.randn(16, 3)
     (nn.kl(model) / 100 + (model(x) - 1.0).square().sum(1).mean()).backward()
     expected = [p.grad.clone() for p in model.parameters()]

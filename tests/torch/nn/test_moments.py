@@ -9,12 +9,12 @@ torch = pytest.importorskip("torch")
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
+    EVERY,
     OF_UNITS,
     every_layer,
     inputs,
     made,
     matrix,
-    options_of,
     sampled,
 )
 
@@ -76,7 +76,7 @@ def covariances(outputs):
 @functools.cache
 def truth(case, posterior):
     """The moments of the explicit samples, and the covariances of the outputs."""
-    outputs = explicit(CASES[case], made(CASES[case], **options_of(posterior)))
+    outputs = explicit(CASES[case], made(CASES[case], posterior=EVERY[posterior]))
     return moments(outputs), covariances(outputs)
 
 
@@ -86,19 +86,19 @@ def truth(case, posterior):
 )
 def test_of_explicit_weights(posterior, estimator):
     """test_layers.py has those of the other posteriors, for given noise."""
-    layer = made(CASES["linear"], estimator=estimator, **options_of(posterior))
+    layer = made(CASES["linear"], estimator=estimator, posterior=EVERY[posterior])
     ours = moments(drawn(CASES["linear"], layer))
     assert worst(ours, truth("linear", posterior)[0]) < SIGMAS
 
 
 @every_layer
 def test_of_the_local_estimator(case, posterior):
-    layer = made(CASES[case], **options_of(posterior))
+    layer = made(CASES[case], posterior=EVERY[posterior])
     ours, (theirs, (b, b_error)) = drawn(CASES[case], layer), truth(case, posterior)
     assert worst(moments(ours), theirs) < SIGMAS
     # A variance 2 % larger would be seen.
     assert worst(moments(1.01 * ours - 0.01 * theirs[0].float()), theirs) > SIGMAS
-    if case == "linear" or (layer.noise == "correlated" and case != "embedding"):
+    if case == "linear" or (not layer.posterior.independent and case != "embedding"):
         # Local noise is independent at each place of a convolution, and at each look-up; elsewhere
         # the outputs are as dependent as those of one sample of the weights.
         a, a_error = covariances(ours)

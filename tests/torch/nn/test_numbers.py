@@ -1,6 +1,7 @@
 """Zeros, infinities, bounds and half types: how such layers break elsewhere."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
@@ -116,14 +117,15 @@ class TestOverflow:
         torch.testing.assert_close(found[0], found[1], rtol=0.0, atol=0.0)
 
     def test_the_variance_of_moments_that_meets_a_weight_of_zero(self):
-        first, second = nn.VariationalLinear(1, 1, initial=200.0), torch.nn.Linear(1, 1)
-        model = torch.nn.Sequential(first, filled(second, weight=0.0))
+        first = nn.VariationalLinear(1, 1, posterior=nn.Additive(initial=200.0))
+        model = torch.nn.Sequential(first, filled(torch.nn.Linear(1, 1), weight=0.0))
         mean, variance = nn.moments(model, torch.full((1, 1), 1e10))
-        assert (mean == second.bias, variance == 0.0) == (True, True)
+        assert (mean == model[1].bias, variance == 0.0) == (True, True)
 
     def test_ordinary_numbers_keep_their_bits(self, fused):
         for dtype, value in ((torch.float64, 599.0), (torch.float32, 59.5), (torch.float32, -80.0)):
-            layer = nn.VariationalLinear(1, 1, bias=False, initial=value, dtype=dtype)
+            options = {"posterior": nn.Additive(initial=value), "dtype": dtype}
+            layer = nn.VariationalLinear(1, 1, bias=False, **options)
             x = torch.full((1, 1), 1e-3, dtype=dtype)
             deviation = (x * x * layer.log_sigma2.exp()).sqrt()
             expected = x * layer.weight + deviation * seeded(torch.randn_like, x)
@@ -164,12 +166,13 @@ class TestBound:
 
     @staticmethod
     def layer(value, posterior="weight", bound=0.0):
-        return filled(made(LINEAR, max_log_alpha=bound, **POSTERIORS[posterior]), log_alpha=value)
+        bounded = replace(POSTERIORS[posterior], max_log_alpha=bound)
+        return filled(made(LINEAR, posterior=bounded), log_alpha=value)
 
     @pytest.mark.parametrize("posterior", [p for p in POSTERIORS if p != "additive"])
     def test_values_at_the_bound(self, posterior):
         above, at = self.layer(3.0, posterior), self.layer(0.0, posterior)
-        free = made(LINEAR, **POSTERIORS[posterior])
+        free = made(LINEAR, posterior=POSTERIORS[posterior])
         free.load_state_dict(at.state_dict())
         x = inputs(LINEAR, 4)
         for layer in (above, at):
@@ -179,8 +182,10 @@ class TestBound:
     def test_is_one_of_the_logarithm(self):
         """The bound log alpha <= -1 is alpha <= 0.37, and not alpha <= -1 or log alpha <= 0.37."""
         layer = self.layer(0.3, bound=-1.0)
-        root = math.exp(-0.5)
-        assert torch.allclose(layer._deviations().abs(), root * layer.weight.abs())
+        layer.estimator, layer._lk_normals = "per_batch", lambda shape, like: torch.ones(shape)
+        unit = torch.eye(layer.in_features)
+        noise = (layer(unit) - layer.eval()(unit)).T
+        assert torch.allclose(noise, math.exp(-0.5) * layer.weight, atol=1e-7)
         assert layer.log_alpha_of_weights().max().item() == -1.0
 
     @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
@@ -236,10 +241,10 @@ class TestHalfTypes:
     def test_moments_under_autocast_and_as_parameters(self, case, posterior, dtype):
         """Large inputs with small variances: nothing overflows, and the variance is right."""
         case, n = CASES[case], 100_000
-        wanted = made(case, **POSTERIORS[posterior])
+        wanted = made(case, posterior=POSTERIORS[posterior])
         with torch.no_grad():
             # Scales in bfloat16 are 1/128 apart, more than a noise of exp(-5) would be.
-            wanted._log_variance.fill_(0.0 if wanted.noise == "correlated" else -10.0)
+            wanted._log_variance.fill_(-10.0 if wanted.posterior.independent else 0.0)
         x = inputs(case, 1)
         if x.is_floating_point():
             x = (300 * x).to(dtype).float()
@@ -248,7 +253,7 @@ class TestHalfTypes:
         torch.manual_seed(1)
         reference = in_parts(wanted, x).double()
         for converted in (False, True):
-            layer = made(case, **POSTERIORS[posterior])
+            layer = made(case, posterior=POSTERIORS[posterior])
             layer.load_state_dict(wanted.state_dict())
             torch.manual_seed(2)
             if converted:
@@ -276,7 +281,7 @@ class TestLargeAndSmall:
     @pytest.mark.parametrize("posterior", ["additive", "weight"])
     @pytest.mark.parametrize("value", [-200.0, -80.0, 0.0, 60.0])
     def test_variances(self, value, posterior, fused):
-        layer = filled(made(LINEAR, **POSTERIORS[posterior]), _log_variance=value)
+        layer = filled(made(LINEAR, posterior=POSTERIORS[posterior]), _log_variance=value)
         assert finite(*gradients(layer, inputs(LINEAR, 3)))
 
     @pytest.mark.parametrize("scale", [1e-25, 1e-15, 1e15])

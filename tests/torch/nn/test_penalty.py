@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
-from logunif_kl.nn.posteriors import Term  # noqa: E402
+from logunif_kl.nn.terms import Term  # noqa: E402
 from logunif_kl.torch import kl_normal, nn  # noqa: E402
 from logunif_kl.torch.nn import _penalty  # noqa: E402
 from tests.torch.nn.cases import filled, finite  # noqa: E402
@@ -35,7 +35,7 @@ def expected(name, log_alpha):
 
 def spread_over(low, high, dtype=torch.float64, **options):
     """A layer whose log alpha goes from `low` to `high`."""
-    layer = nn.VariationalLinear(20, 10, dtype=dtype, posterior="multiplicative", **options)
+    layer = nn.VariationalLinear(20, 10, dtype=dtype, posterior=nn.Multiplicative(), **options)
     with torch.no_grad():
         layer.log_alpha.copy_(torch.linspace(low, high, 200, dtype=dtype).reshape(10, 20))
     return layer
@@ -55,7 +55,7 @@ class TestAsByNumpy:
         assert found.item() == pytest.approx(np.sum(value), rel=of_value)
         np.testing.assert_allclose(layer.log_alpha.grad.numpy(), slope, rtol=of_slope)
         # A shared alpha counts once for each weight.
-        options = {"posterior": "multiplicative", "sharing": "output", "dtype": dtype}
+        options = {"posterior": nn.Multiplicative("output"), "dtype": dtype}
         shared = nn.VariationalLinear(3, 200, penalty=penalty(name), **options)
         filled(shared, log_alpha=layer.log_alpha.detach().reshape(200, 1))
         shared.neg_kl().backward()
@@ -65,7 +65,7 @@ class TestAsByNumpy:
 
     def test_from_means_and_variances(self, name):
         torch.manual_seed(0)
-        layer = nn.VariationalLinear(9, 7, dtype=torch.float64, penalty=penalty(name), initial=-5.0)
+        layer = nn.VariationalLinear(9, 7, dtype=torch.float64, penalty=penalty(name))
         value, slope = expected(name, layer.log_alpha_of_weights().detach().numpy())
         found = nn.neg_kl(layer)
         found.backward()
@@ -108,7 +108,7 @@ class TestAsByNumpy:
 
 @pytest.mark.parametrize("name", [*CLOSED, *FITS])
 def test_gradcheck(name):
-    layer = nn.VariationalLinear(2, 2, dtype=torch.float64, penalty=penalty(name), initial=-3.0)
+    layer = nn.VariationalLinear(2, 2, dtype=torch.float64, penalty=penalty(name))
     values = layer.weight, layer.log_sigma2
     for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
         assert check(lambda *_: layer.neg_kl(), values, fast_mode=True)
@@ -126,7 +126,7 @@ def test_layers_of_several_penalties():
 
 
 def test_no_second_derivative_of_a_numerical_method():
-    layer = nn.VariationalLinear(1, 1, posterior="multiplicative", penalty="series")
+    layer = nn.VariationalLinear(1, 1, posterior=nn.Multiplicative(), penalty="series")
     (slope,) = torch.autograd.grad(layer.neg_kl(), layer.log_alpha, create_graph=True)
     words = "^penalty='series' has only a first derivative: pass 'exact' for higher ones$"
     with pytest.raises(NotImplementedError, match=words):

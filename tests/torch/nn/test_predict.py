@@ -24,6 +24,7 @@ from tests.torch.nn.cases import (  # noqa: E402
 
 # In standard errors.
 WITHIN = 4.5
+START = nn.Additive(initial=0.0)
 
 
 def network(*noise, outputs=3, dtype=torch.float32):
@@ -166,7 +167,7 @@ class TestWhatIsFound:
         found = nn.predict(drop, x, 3, likelihood="normal", log_sigma2=-math.inf)
         assert (found.mutual_information == 0.0).all()
         assert (found.entropy == -math.inf).all()
-        certain = nn.VariationalLinear(4, 3, initial=-200.0)
+        certain = nn.VariationalLinear(4, 3, posterior=nn.Additive(initial=-200.0))
         for seed, model in enumerate([*[network()] * 5, certain]):
             found = nn.predict(model, examples(50), 3, generator=generator(seed))
             assert (found.mutual_information >= 0.0).all()
@@ -220,7 +221,7 @@ class TestDeltaPosterior:
         """
         lam, x = 0.7, examples(40, torch.float64)
         target = (x[:, 0] > x[:, 1]).long() + (x[:, 2] > 1.0).long()
-        layer = nn.VariationalLinear(4, 3, initial=-40.0, dtype=torch.float64)
+        layer = nn.VariationalLinear(4, 3, posterior=nn.Additive(initial=-40.0)).double()
         means = layer.weight, layer.bias
         elbo = nn.ELBO(layer, nn.categorical_log_likelihood, len(x), kl_weight=0.0)
         prior = torch.distributions.Normal(0.0, lam**-0.5)
@@ -259,7 +260,7 @@ NOISY = {
     "FeatureAlphaDropout": (lambda: torch.nn.FeatureAlphaDropout(0.5), (4, 3, 2)),
     "GaussianDropoutA": (lambda: nn.GaussianDropoutA(0.5), (4, 3)),
     "GaussianDropoutLinear": (lambda: nn.GaussianDropoutLinear(3, 2, 0.5), (4, 3)),
-    "VariationalConv2d": (lambda: nn.VariationalConv2d(3, 2, 1, initial=0.0), (4, 3, 2, 2)),
+    "VariationalConv2d": (lambda: nn.VariationalConv2d(3, 2, 1, posterior=START), (4, 3, 2, 2)),
     "TransformerEncoder": (
         lambda: torch.nn.TransformerEncoder(
             torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.5, batch_first=True), 1
@@ -382,7 +383,7 @@ class TestGenerator:
 
 
 PER_EXAMPLE = partial(nn.VariationalLinear, 4, 3, estimator="per_example")
-PER_BATCH = partial(nn.VariationalLinear, 4, 3, estimator="per_batch", initial=0.0)
+PER_BATCH = partial(nn.VariationalLinear, 4, 3, estimator="per_batch", posterior=START)
 
 
 class TestPasses:

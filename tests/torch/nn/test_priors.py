@@ -206,7 +206,7 @@ class TestMixture:
         assert value.std().item() == pytest.approx(error.square().mean().sqrt().item(), rel=0.1)
 
     def test_draws_from_its_generator_alone(self):
-        layer = nn.VariationalLinear(30, 20, initial=-2.0, penalty=mixture(seed=3))
+        layer = nn.VariationalLinear(30, 20, penalty=mixture(seed=3))
         before = torch.get_rng_state()
         first = layer.kl()
         assert first != layer.kl()
@@ -219,7 +219,8 @@ class TestMixture:
 class TestLayers:
     def layer(self, name, **options):
         torch.manual_seed(0)
-        return nn.VariationalLinear(5, 4, initial=-2.0, penalty=PENALTIES[name], **options)
+        options = {"posterior": nn.Additive(initial=-2.0), **options}
+        return nn.VariationalLinear(5, 4, penalty=PENALTIES[name], **options)
 
     def test_sums(self, name):
         layer = self.layer(name)

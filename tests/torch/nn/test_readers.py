@@ -16,7 +16,8 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from logunif_kl.torch import nn  # noqa: E402
 
-KINDS = ("additive", "multiplicative", "scaled", "sampled")
+KINDS = {"additive": nn.Additive, "multiplicative": nn.Multiplicative, "scaled": nn.Scaled}
+KINDS["sampled"] = nn.Additive
 REFUSED = r"^(the weight of a \w+|weight of a \w+) has noise, but it was read outside the call"
 
 
@@ -59,10 +60,10 @@ READERS = {
 
 def made(kind, reader):
     torch.manual_seed(1)
-    plain = Reads(reader)
+    options = {"posterior": KINDS[kind](initial=-1.0)}
     if kind == "sampled":
-        return nn.to_variational(plain, modules=(), parameters=["inner.weight"], initial=-1.0)
-    return nn.to_variational(plain, posterior=kind, initial=-1.0)
+        options |= {"modules": (), "parameters": ["inner.weight"]}
+    return nn.to_variational(Reads(reader), **options)
 
 
 def differs(compute):
@@ -183,7 +184,7 @@ class TestAllowed:
 
 def test_a_parametrized_weight():
     """The layer draws the noise around what the parametrization computes."""
-    layer = nn.VariationalLinear(4, 3, initial=-1.0)
+    layer = nn.VariationalLinear(4, 3, posterior=nn.Additive(initial=-1.0))
     parametrize.register_parametrization(layer, "weight", Doubled())
     check_drawn(layer, called, torch.randn(5, 4))
     layer.eval()
@@ -191,6 +192,26 @@ def test_a_parametrized_weight():
     torch.testing.assert_close(
         layer(x), F.linear(x, 2.0 * layer.parametrizations.weight.original, layer.bias)
     )
+
+
+@pytest.mark.filterwarnings("ignore:.torch.nn.utils.weight_norm:FutureWarning")
+@pytest.mark.parametrize(
+    "computed",
+    [
+        lambda m: parametrize.register_parametrization(m, "weight", Doubled()),
+        lambda m: parametrize.register_parametrization(m, "weight_log_sigma2", Doubled()),
+        torch.nn.utils.parametrizations.weight_norm,
+        torch.nn.utils.spectral_norm,
+        torch.nn.utils.weight_norm,
+    ],
+)
+def test_a_sampled_weight_that_is_computed(computed):
+    """Its noise would be lost, because the module no longer reads the parameter."""
+    model = made("sampled", "layer")
+    computed(model.inner)
+    for use in (lambda: model(torch.ones(2, 4)), lambda: nn.kl(model), lambda: nn.sparsity(model)):
+        with pytest.raises(RuntimeError, match=r"^weight\w* of a \w+ is not a parameter any more"):
+            use()
 
 
 def test_a_subclass_with_its_own_forward():
@@ -210,6 +231,30 @@ def test_a_recurrent_module_whose_forward_is_called():
         lstm.forward(torch.randn(2, 1, 4))
 
 
+class Loop(torch.nn.Module):
+    """A cell that a network calls in each time step, also once more within the first call."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = torch.nn.GRUCell(4, 4)
+
+    def forward(self, x, more=True):
+        if more:
+            self(x, more=False)
+        return self.cell(x, self.cell(x))
+
+
+def test_a_network_whose_forward_is_called():
+    """Its cell would have other weights in each time step."""
+    loop, x = nn.to_variational(Loop(), posterior=nn.Additive(initial=0.0)), torch.randn(3, 4)
+    loop(x)
+    with pytest.raises(RuntimeError, match=r"^forward of a Loop was called itself"):
+        loop.forward(x)
+    with nn.sampled(loop):
+        assert torch.equal(loop.forward(x), loop(x))
+    assert torch.equal(loop.eval().forward(x), loop(x))
+
+
 def test_a_tied_output():
     """As in language models that multiply by the table: one sample, within `sampled` alone."""
 
@@ -222,14 +267,15 @@ def test_a_tied_output():
             return F.linear(self.table(ids), self.table.weight)
 
     ids = torch.tensor([[1, 2]])
-    model = nn.to_variational(Tied(), initial=0.0)
+    noisy = nn.Additive(initial=0.0)
+    model = nn.to_variational(Tied(), posterior=noisy)
     with pytest.raises(RuntimeError, match=REFUSED):
         model(ids)
     with nn.sampled(model, torch.Generator().manual_seed(0)):
         found = model(ids)
     plain = nn.to_sample(model, torch.Generator().manual_seed(0))
     torch.testing.assert_close(found, plain(ids))
-    once = nn.to_variational(Tied(), modules=(), parameters=["table.weight"], initial=0.0)
+    once = nn.to_variational(Tied(), modules=(), parameters=["table.weight"], posterior=noisy)
     check_drawn(once, called, ids)
 
 

@@ -17,19 +17,19 @@ from torch.nn.utils import parametrizations  # noqa: E402, F401
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from tests.torch.nn.cases import CASES, POSTERIORS, Calls, made, tied  # noqa: E402, F401
+from tests.torch.nn.cases import CASES, Calls, made, tied  # noqa: E402, F401
 
 # Of lazy layers, of weight_norm, and of complex modules.
 pytestmark = pytest.mark.filterwarnings("ignore")
 X = torch.zeros(2, 4)
 
 
-def layer(*, posterior="additive", **options):
-    return nn.VariationalLinear(3, 2, posterior=posterior, **options)
+def layer(**options):
+    return nn.VariationalLinear(3, 2, **options)
 
 
 def scales():
-    return made(CASES["linear"], **POSTERIORS["correlated, input"])
+    return made(CASES["linear"], posterior=nn.Correlated())
 
 
 def without_shape():
@@ -187,8 +187,12 @@ MAKE = {
 
 
 OPTION_ERRORS = {
-    "posterior": ("adaptive", "posterior must be 'additive', 'multiplicative' or 'scaled', but "),
-    "posteriour": ("additive", "there is no option 'posteriour': pass one of posterior, sharing, "),
+    "posterior": ("scaled", "posterior='scaled' was given, but a posterior is an object: pass pos"),
+    "sharing": (
+        "input",
+        "sharing='input' was given, but a posterior is an object: pass posterior=",
+    ),
+    "posteriour": ("additive", "there is no option 'posteriour': pass one of posterior, estimator"),
     "dtype": (torch.int64, "dtype must be a real floating type, but torch.int64 was given: pass "),
     "bias": ("no", "bias must be True or False, but 'no' was given: pass one"),
 }
@@ -205,17 +209,17 @@ def test_every_layer_checks_its_options(name):
 
 def test_a_refused_option_changes_nothing():
     for call, expected in ROWS["options_later"]:
-        one = layer(sharing="output") if "output" in call else layer()
+        one = layer(posterior=nn.Grouped("output")) if "(posterior=" in call else layer()
         before = dict(vars(one))
         assert not wrong(call, expected, layer=lambda one=one, **_: one)
         assert vars(one) == before, call
 
 
 def test_options_that_may_be_assigned():
-    given = {"posterior": "multiplicative", "noise": "independent", "estimator": "per_batch"}
-    given |= {"initial": -2.0, "max_log_alpha": 0.0, "penalty": "molchanov"}
+    posterior = nn.Multiplicative("input", 0.0, initial=-2.0)
+    given = {"posterior": posterior, "penalty": "molchanov", "estimator": "per_batch"}
     given["generator"] = torch.Generator()
-    one = layer(posterior="multiplicative")
+    one = layer(posterior=nn.Multiplicative("input"))
     for name, value in given.items():
         setattr(one, name, value)
     assert {name: getattr(one, name) for name in given} == given
@@ -223,7 +227,7 @@ def test_options_that_may_be_assigned():
 
 def test_help_lists_the_options():
     """Also those that a signature in the code sums up as ``**options``."""
-    expected = "posterior: 'str' = 'additive', sharing: 'str' = 'weight', noise: 'str' = "
+    expected = "posterior: 'Additive' = Additive(), estimator: 'str' = 'local', penalty: 'Any' = "
     for function in (*(case.layer for case in CASES.values()), nn.to_variational):
         assert f"*, {expected}" in str(inspect.signature(function))
 

@@ -93,6 +93,7 @@ MODULES = {
     "loop": (Loop, lambda m, x: m(x), (3, 2, 3)),
     "twice": (Twice, lambda m, x: m(x), (2, 3)),
 }
+CERTAIN, NOISY = nn.Additive(initial=-60.0), nn.Additive(initial=-1.0)
 every_module = pytest.mark.parametrize("name", MODULES)
 
 
@@ -100,7 +101,8 @@ def made(name, **options):
     torch.manual_seed(1)
     make, call, shape = MODULES[name]
     plain = make()
-    return plain, nn.to_variational(plain, **{"initial": -2.0, **options}), call, torch.randn(shape)
+    options = {"posterior": nn.Additive(initial=-2.0), **options}
+    return plain, nn.to_variational(plain, **options), call, torch.randn(shape)
 
 
 def weights(model):
@@ -298,7 +300,7 @@ class TestDraws:
 
     def test_the_fast_path_of_attention_is_right(self):
         """In evaluation mode, without gradients, and within `sampling`."""
-        model = made("encoder layer", initial=-1.0)[1].eval()
+        model = made("encoder layer", posterior=NOISY)[1].eval()
         x = torch.randn(2, 3, 4)
         with torch.no_grad(), nn.sampled(model, generator(3)):
             found = model(x)
@@ -323,7 +325,8 @@ class TestDraws:
         assert repr(model).startswith("SampledLSTM(2, 2, sampled=['weight_ih_l0', ")
 
     def test_half_types(self):
-        model = nn.to_variational(torch.nn.Bilinear(2, 2, 2), initial=60.0).half()
+        noisy = nn.Additive(initial=60.0)
+        model = nn.to_variational(torch.nn.Bilinear(2, 2, 2), posterior=noisy).half()
         assert torch.isfinite(model(torch.zeros(1, 2).half(), torch.ones(1, 2).half())).all()
         model = nn.to_variational(torch.nn.Bilinear(2, 2, 2)).bfloat16()
         assert nn.kl(model).dtype == torch.float32
@@ -337,7 +340,7 @@ class TestDraws:
             barrier.wait(60.0)  # All threads are within their calls.
             return torch.stack([first, cell(x)])
 
-        model = nn.to_variational(Calls(run, torch.nn.GRUCell(3, 3)), initial=-1.0)
+        model = nn.to_variational(Calls(run, torch.nn.GRUCell(3, 3)), posterior=NOISY)
         with ThreadPoolExecutor(3) as pool:
             found = [*pool.map(model, [x] * 3)]
         for each in found:
@@ -444,13 +447,14 @@ class TestCare:
 
         mha = torch.nn.MultiheadAttention(4, 2, dropout=0.5, batch_first=True)
         for model in (Calls(lambda m, x: m(x, x, x)[0], mha), Calls(lambda m, x: m(x), Own())):
-            made = nn.to_variational(model, modules=type(model.held[0]), initial=-60.0).eval()
+            options = {"modules": type(model.held[0]), "posterior": CERTAIN}
+            made = nn.to_variational(model, **options).eval()
             found = nn.predict(made, torch.randn(2, 3, 4), 8, likelihood="normal", modules=Own)
             assert found.variance.max() > 1e-4
 
     def test_parameters_that_are_reset(self):
         for make in (lambda: torch.nn.GRUCell(3, 2), lambda: torch.nn.LSTM(3, 2)):
-            model = nn.to_variational(make(), initial=-7.0)
+            model = nn.to_variational(make(), posterior=nn.Additive(initial=-7.0))
             model.reset_parameters()
             for name, parameter in model.named_parameters():
                 assert bool((parameter == -7.0).all()) is name.endswith("log_sigma2")
@@ -469,7 +473,7 @@ class TestCare:
                 return self.gru(self.first(x))[0]
 
         torch.compiler.reset()
-        model = nn.to_variational(Net(), initial=0.0)
+        model = nn.to_variational(Net(), posterior=nn.Additive(initial=0.0))
         run = torch.compile(model, backend="eager", dynamic=True)
         for batch in (2, 3):
             run(torch.randn(batch, 4, 3))
@@ -489,7 +493,8 @@ class TestCare:
                     self.w.normal_()
 
         for make in (Own, lambda: torch.nn.Linear(2, 2), lambda: torch.nn.MultiheadAttention(2, 1)):
-            model = nn.to_variational(make(), parameters=lambda name, _: name == "w", initial=-7.0)
+            chosen = {"parameters": lambda name, _: name == "w"}
+            model = nn.to_variational(make(), posterior=nn.Additive(initial=-7.0), **chosen)
             with torch.no_grad():
                 for p in model.parameters():
                     p.fill_(3.0)
@@ -502,11 +507,11 @@ class TestCare:
                 assert (p != 3.0).all()
                 assert bool((p == -7.0).all()) is ("log_sigma2" in name)
 
-    @pytest.mark.parametrize("posterior", ["additive", "multiplicative", "scaled"])
-    def test_variances_that_hugging_face_has_not_loaded(self, posterior):
+    @pytest.mark.parametrize("kind", [nn.Additive, nn.Multiplicative, nn.Scaled])
+    def test_variances_that_hugging_face_has_not_loaded(self, kind):
         """It marks loaded parameters, and then each module after its own layers are initialised."""
-        parts = [nn.VariationalLinear(2, 2, posterior=posterior, initial=-7.0)]
-        parts.append(nn.to_variational(torch.nn.LSTM(2, 2), initial=-7.0))
+        parts = [nn.VariationalLinear(2, 2, posterior=kind(initial=-7.0))]
+        parts.append(nn.to_variational(torch.nn.LSTM(2, 2), posterior=nn.Additive(initial=-7.0)))
 
         def _initialize_weights(module):
             if not getattr(module, "_is_hf_initialized", False):
@@ -605,7 +610,7 @@ class TestCare:
         kls = []
         for kind in (torch.nn.EmbeddingBag, torch.nn.Embedding):
             plain = kind.from_pretrained(weight, padding_idx=1)
-            model = nn.to_variational(plain, penalty=penalty, initial=-2.0)
+            model = nn.to_variational(plain, penalty=penalty, posterior=nn.Additive(initial=-2.0))
             kls.append([nn.kl(model).item(), nn.kl(nn.prune(model, 0.0)).item()])
         assert kls[0] == pytest.approx(kls[1], rel=1e-6)
 
@@ -629,12 +634,12 @@ class TestTransforms:
             return torch.cat(found).flatten()
 
         plain = torch.nn.Bilinear(1, 1, 1, bias=False)
-        model = nn.to_variational(Calls(run, plain), initial=-60.0)
+        model = nn.to_variational(Calls(run, plain), posterior=CERTAIN)
         torch.testing.assert_close(model(torch.ones(1, 1)), torch.arange(20.0))
 
     def test_vmap(self):
         plain = torch.nn.ConvTranspose1d(2, 3, 2)
-        model, x = nn.to_variational(plain, initial=-1.0), torch.ones(2, 2, 4)
+        model, x = nn.to_variational(plain, posterior=NOISY), torch.ones(2, 2, 4)
         different, same = (
             torch.func.vmap(model, randomness=each)(torch.stack([x, x]))
             for each in ("different", "same")
@@ -727,7 +732,7 @@ class TestChoice:
     def test_other_posteriors_leave_them(self):
         model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.LSTM(2, 2))
         with pytest.warns(UserWarning, match="left module '1'"):
-            made = nn.to_variational(model, posterior="multiplicative")
+            made = nn.to_variational(model, posterior=nn.Multiplicative())
         assert nn.conversion(made).left["1"] == (
             48,
             "LSTM is plain, and to_variational can convert it",

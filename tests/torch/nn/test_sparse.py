@@ -454,7 +454,7 @@ class TestWhole:
 
 def variational(share=0.9):
     """A convolutional network whose weights have log alpha of -30 or, for a share of them, 9."""
-    model = nn.to_variational(convolutional(), initial=0.0)
+    model = nn.to_variational(convolutional(), posterior=nn.Additive(initial=0.0))
     draws = generator(3)
     with torch.no_grad():
         for name, log_alpha in nn.log_alpha(model).items():

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -22,18 +23,13 @@ def network(**options):
     model = nn.to_variational(model, **options)
     with torch.no_grad():
         for layer in (model[0], model[3]):
-            layer._log_variance.normal_(0.0 if options.get("posterior") else -4.0, 3.0)
+            layer._log_variance.normal_(0.0 if layer.posterior.relative else -4.0, 3.0)
     return model
 
 
 IMAGES = torch.linspace(-1.0, 1.0, 3 * 16).reshape(3, 1, 4, 4)
 TARGET = torch.tensor([0, 3, 4])
-POSTERIORS = [
-    {},
-    {"posterior": "multiplicative"},
-    {"posterior": "multiplicative", "sharing": "input", "noise": "correlated"},
-    {"posterior": "multiplicative", "sharing": "output"},
-]
+POSTERIORS = [nn.Additive(), nn.Multiplicative(), nn.Correlated(), nn.Multiplicative("output")]
 
 
 def test_log_alpha():
@@ -49,10 +45,10 @@ def test_log_alpha():
 
 
 class TestSparsity:
-    @pytest.mark.parametrize("options", POSTERIORS)
+    @pytest.mark.parametrize("posterior", POSTERIORS)
     @pytest.mark.parametrize("threshold", [-2.0, 3.0, math.inf])
-    def test_as_many_as_to_deterministic_leaves(self, options, threshold):
-        model = network(**options)
+    def test_as_many_as_to_deterministic_leaves(self, posterior, threshold):
+        model = network(posterior=posterior)
         found = nn.sparsity(model, threshold)
         plain = nn.to_deterministic(model, threshold)
         counts = {n: int(plain.get_submodule(n).weight.count_nonzero()) for n in ("0", "3")}
@@ -99,7 +95,7 @@ class TestSparsity:
         torch.testing.assert_close(sparse["out"](x), plain["out"](x))
 
     def test_weights_that_are_zero_or_nan(self):
-        layer = nn.VariationalLinear(4, 1, initial=0.0)
+        layer = nn.VariationalLinear(4, 1, posterior=nn.Additive(initial=0.0))
         layer.weight.data = torch.tensor([[0.0, math.nan, 1.0, 0.1]])
         assert nn.sparsity(layer, math.inf).kept == 3
         assert nn.sparsity(layer, 3.0).kept == 2  # a weight that is no number is not hidden
@@ -128,10 +124,10 @@ class TestPrune:
         kept = layer.log_sigma2.expand(3, 2)[:, 1]
         assert kept.tolist() == [-8.0] * 3
 
-    @pytest.mark.parametrize("options", POSTERIORS)
+    @pytest.mark.parametrize("posterior", POSTERIORS)
     @pytest.mark.parametrize("estimator", ["local", "per_example", "per_batch"])
-    def test_pruned_weights_stay_zero_without_noise(self, options, estimator):
-        model = network(**options, estimator=estimator).train()
+    def test_pruned_weights_stay_zero_without_noise(self, posterior, estimator):
+        model = network(posterior=posterior, estimator=estimator).train()
         optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
         elbo = nn.ELBO(model, nn.categorical_log_likelihood, 100)
         descend(optimizer, lambda: elbo(IMAGES, TARGET).loss, 1)
@@ -146,7 +142,7 @@ class TestPrune:
             assert int((~gone).sum()) == kept[name]
             pruned += int(gone.sum())
             assert (layer.weight[gone] == 0.0).all()
-            if not options:
+            if not posterior.relative:
                 assert (layer.log_sigma2[gone].exp() == 0.0).all()
             # The optimizer still has the parameters, under other names.
             assert torch.isfinite(layer.weight_orig.grad).all()
@@ -184,16 +180,16 @@ class TestPrune:
         layer.weight.data[layer.log_sigma2 == -1e4] += 1e-3
         assert nn.kl(model) > before + 1000.0
 
-    @pytest.mark.parametrize("options", POSTERIORS)
-    def test_what_is_read_between_two_calls(self, options):
+    @pytest.mark.parametrize("posterior", POSTERIORS)
+    def test_what_is_read_between_two_calls(self, posterior):
         """The masked weights are those of the parameters, not of the last call."""
-        first = nn.prune(network(**options), 1.0).eval()
+        first = nn.prune(network(posterior=posterior), 1.0).eval()
         with torch.no_grad():
             for parameter in first.parameters():
                 parameter.mul_(1.1)
 
         def loaded():
-            other = nn.prune(network(**options), 9.0).eval()
+            other = nn.prune(network(posterior=posterior), 9.0).eval()
             other.load_state_dict(first.state_dict())
             return other
 
@@ -221,23 +217,23 @@ class TestPrune:
         assert torch.isfinite(model[3].weight_orig.grad).all()
 
     @pytest.mark.parametrize(
-        ("penalty", "options"),
+        ("penalty", "posterior"),
         [
             *itertools.product(
                 ["kingma", "molchanov", "lower_bound", "kummer", "exact"], POSTERIORS
             ),
-            (nn.NormalPrior(1.0), {}),
+            (nn.NormalPrior(1.0), nn.Additive()),
         ],
     )
-    def test_pruned_weights_have_no_kl(self, penalty, options):
+    def test_pruned_weights_have_no_kl(self, penalty, posterior):
         """What remains is that of the others, and so are its derivatives."""
-        if options.get("posterior") == "multiplicative":
-            options = {**options, "max_log_alpha": 0.5}
-        model = network(**options, penalty=penalty)
+        if posterior.relative:
+            posterior = replace(posterior, max_log_alpha=0.5)
+        model = network(posterior=posterior, penalty=penalty)
         layer = model[3]
         kept = ~(layer.log_alpha_of_weights() > 0.0)
         (term,) = layer._lk_weights()[0].terms()
-        if options.get("noise") == "correlated":
+        if not posterior.independent:
             kept = kept.any(0, keepdim=True)
         parts = [torch.broadcast_to(x, layer.weight.shape)[: len(kept)] for x in term.arrays]
         chosen = tuple(part[kept] for part in parts)
@@ -252,8 +248,8 @@ class TestPrune:
         torch.testing.assert_close(gradient, slope, rtol=1e-5, atol=1e-30)
 
     def test_the_kl_of_a_table_with_a_padding(self):
-        options = {"posterior": "multiplicative", "sharing": "layer", "initial": 0.5}
-        table = nn.VariationalEmbedding(5, 3, padding_idx=1, **options)
+        posterior = nn.Multiplicative("layer", initial=0.5)
+        table = nn.VariationalEmbedding(5, 3, padding_idx=1, posterior=posterior)
         whole = table.kl()
         table.weight.data[3, 0] = 0.0
         nn.prune(table, 3.0)
@@ -277,15 +273,11 @@ class TestPrune:
         assert names == {"0.weight", "0.bias", "3.weight", "3.bias"}
 
     @pytest.mark.parametrize(
-        ("options", "unit"),
-        [
-            ({"sharing": "output"}, 0),
-            ({"sharing": "input"}, 1),
-            ({"sharing": "input", "noise": "correlated"}, 1),
-        ],
+        ("posterior", "unit"),
+        [(nn.Multiplicative("output"), 0), (nn.Multiplicative("input"), 1), (nn.Correlated(), 1)],
     )
-    def test_groups_are_pruned_as_units(self, options, unit):
-        layer = nn.VariationalConv2d(3, 3, 2, posterior="multiplicative", **options)
+    def test_groups_are_pruned_as_units(self, posterior, unit):
+        layer = nn.VariationalConv2d(3, 3, 2, posterior=posterior)
         layer.log_alpha.data.view(-1)[1] = 5.0
         nn.prune(layer)
         by_unit = (layer.weight == 0.0).transpose(0, unit).flatten(1)
@@ -364,21 +356,20 @@ class TestDensity:
         kept = nn.sparsity(layer, nn.density_threshold(layer, density)).kept
         assert kept == math.floor(100 * density + 1e-6)
 
-    @pytest.mark.parametrize("posterior", ["multiplicative", "scaled"])
+    @pytest.mark.parametrize("posterior", [nn.Multiplicative(), nn.Scaled()])
     def test_zeros_whose_alpha_is_small(self, posterior):
         layer = nn.VariationalLinear(10, 1, posterior=posterior)
-        name = "log_alpha" if posterior == "multiplicative" else "scale_log_sigma2"
-        layer.get_parameter(name).data = torch.arange(10.0).view(1, 10)
+        layer.get_parameter(posterior.parameters[-1]).data = torch.arange(10.0).view(1, 10)
         layer.weight.data = torch.tensor([[0.0] * 5 + [1.0] * 5])
         threshold = nn.density_threshold(layer, 0.3)
         assert nn.sparsity(layer, threshold).kept == 3
 
     def test_a_padding(self):
-        table = nn.VariationalEmbedding(4, 2, padding_idx=0, initial=-20.0)
+        table = nn.VariationalEmbedding(4, 2, padding_idx=0, posterior=nn.Additive(initial=-20.0))
         assert nn.sparsity(table, nn.density_threshold(table, 0.5)).kept == 4
 
     def test_equal_weights_and_zeros(self):
-        layer = nn.VariationalLinear(6, 1, initial=0.0)
+        layer = nn.VariationalLinear(6, 1, posterior=nn.Additive(initial=0.0))
         layer.weight.data = torch.tensor([[2.0, 1.0, -1.0, 1.0, 0.0, 0.0]])
         found = [nn.density_threshold(layer, k / 6) for k in range(7)]
         kept = [nn.sparsity(layer, threshold).kept for threshold in found]
@@ -387,7 +378,7 @@ class TestDensity:
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_means_of_noisy_weights_are_set_to_zero(masked):
-    layer = nn.VariationalLinear(5, 1, initial=0.0, bias=False)
+    layer = nn.VariationalLinear(5, 1, posterior=nn.Additive(initial=0.0), bias=False)
     # The log alpha of the fourth is 2.98.
     layer.weight.data = torch.tensor([[1.0, 0.5, 0.1, math.exp(-1.49), 0.05]])
     before = layer.log_sigma2.clone()

@@ -1,7 +1,9 @@
 """The layers inside what PyTorch offers: compilers, transforms, checkpoints, copies and files."""
 
+import contextlib
 import copy
 import math
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -16,8 +18,7 @@ from logunif_kl.torch.nn import _posterior  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
     ESTIMATORS,
-    OF_UNITS,
-    POSTERIORS,
+    EVERY,
     compiled,
     copies,
     every_backend,
@@ -30,7 +31,6 @@ from tests.torch.nn.cases import (  # noqa: E402
     inputs,
     layer_and_input,
     made,
-    options_of,
     read,
     seeded,
 )
@@ -64,14 +64,14 @@ class TestCompile:
     @pytest.mark.parametrize(
         ("case", "posterior", "options"),
         [
-            *(("linear", posterior, {}) for posterior in POSTERIORS | OF_UNITS),
+            *(("linear", posterior, {}) for posterior in EVERY),
             *((case, "additive", {}) for case in CASES if case != "linear"),
             *((case, "correlated, input", {}) for case in ("conv2d", "embedding")),
             *(
                 (case, "additive", {"estimator": estimator})
                 for case, estimator in product(["linear", "conv1d", "embedding"], ESTIMATORS[1:])
             ),
-            ("linear", "output", {"max_log_alpha": -1.0}),
+            ("linear", nn.Multiplicative("output", -1.0), {}),
         ],
     )
     def test_in_one_graph(self, case, posterior, options):
@@ -176,7 +176,7 @@ class TestTransforms:
     @every_pair
     def test_an_ensemble(self, case, posterior, estimator):
         """Stacked parameters under vmap, each with noise of its own."""
-        case, options = CASES[case], {"estimator": estimator, **options_of(posterior)}
+        case, options = CASES[case], {"estimator": estimator, "posterior": EVERY[posterior]}
         layers = [made(case, seed, **options) for seed in (1, 2)]
         parameters, buffers = torch.func.stack_module_state(layers)
         base = copy.deepcopy(layers[0]).to("meta")
@@ -275,11 +275,12 @@ class TestCheckpoint:
         assert torch.equal(model.generator.get_state(), after)
 
 
+NOISY = nn.Additive(initial=0.0)
 KINDS = {
-    "local": lambda: nn.VariationalLinear(4, 4, initial=0.0),
-    "per_batch": lambda: nn.VariationalLinear(4, 4, initial=0.0, estimator="per_batch"),
-    "scaled": lambda: nn.VariationalLinear(4, 4, posterior="scaled"),
-    "sampled": lambda: nn.to_variational(torch.nn.Bilinear(4, 4, 4), initial=0.0),
+    "local": lambda: nn.VariationalLinear(4, 4, posterior=NOISY),
+    "per_batch": lambda: nn.VariationalLinear(4, 4, posterior=NOISY, estimator="per_batch"),
+    "scaled": lambda: nn.VariationalLinear(4, 4, posterior=nn.Scaled()),
+    "sampled": lambda: nn.to_variational(torch.nn.Bilinear(4, 4, 4), posterior=NOISY),
 }
 
 
@@ -322,6 +323,27 @@ class TestCheckpointWithinContexts:
                 output.backward()
         with pytest.raises(RuntimeError, match="began or ended meanwhile"):
             drawn.backward()
+
+    @pytest.mark.parametrize("warm", [torch.no_grad, contextlib.nullcontext])
+    def test_a_graph_compiled_before(self, warm, kind, reentrant):
+        """It is used again without a trace, and checks itself."""
+        torch.compiler.reset()
+        model, _, args, _ = self.both(kind, reentrant)
+        part = torch.compile(model, backend="eager")
+        again = partial(checkpoint, part, *args, use_reentrant=reentrant)
+        with nn.sampled(model):
+            with warm():
+                part(*args)
+            if reentrant:
+                with pytest.raises(RuntimeError, match=r"^a compiled part of the model was called"):
+                    again()
+                return
+            expected = slopes(model, part(*args).sin().sum())
+            again().sin().sum().backward()
+            close([p.grad for p in model.parameters()], expected)
+            output = again().sum()
+            with nn.sampled(model), pytest.raises(RuntimeError, match="began or ended meanwhile"):
+                output.backward()
 
     def test_a_context_within_a_checkpoint(self, kind, reentrant):
         """The second run opens the context again, and draws the same noise."""
@@ -379,7 +401,7 @@ class TestCopiesAndFiles:
             for copied in copies(layer):
                 self.equal(layer, copied, x)
                 assert copied.generator is not drawn_by or drawn_by is None
-        other = made(CASES[case], seed=7, **options_of(posterior))
+        other = made(CASES[case], seed=7, posterior=EVERY[posterior])
         other.load_state_dict(read(layer.state_dict(), weights_only=True))
         self.equal(layer, other, x)
 
@@ -388,7 +410,7 @@ class TestMeta:
     @every_layer
     def test_materialised(self, case, posterior):
         case = CASES[case]
-        options = {**case.options, **options_of(posterior)}
+        options = {**case.options, "posterior": EVERY[posterior]}
         layer = case.layer(*case.arguments, device="meta", **options)
         assert (layer.kl().is_meta, layer.kl().shape) == (True, ())
         layer.to_empty(device="cpu")
@@ -401,7 +423,8 @@ class TestMeta:
         assert layer.log_sigma2.shape == (2, 3)
 
     def test_dtype(self):
-        layer = nn.VariationalConv1d(2, 3, 1, dtype=torch.float64, **POSTERIORS["output"])
+        posterior = nn.Multiplicative("output")
+        layer = nn.VariationalConv1d(2, 3, 1, dtype=torch.float64, posterior=posterior)
         assert {p.dtype for p in layer.parameters()} == {torch.float64}
 
 
@@ -418,10 +441,10 @@ class TestLazy:
     )
 
     @CASES
-    @pytest.mark.parametrize("posterior", POSTERIORS | OF_UNITS)
+    @pytest.mark.parametrize("posterior", EVERY)
     def test_becomes_the_layer(self, lazy, full, arguments, shape, posterior):
         groups = {} if full is nn.VariationalLinear else {"groups": 2}
-        options = {"initial": -4.0, **options_of(posterior), **groups}
+        options = {"posterior": replace(EVERY[posterior], initial=-4.0), **groups}
         layer = lazy(*arguments, **options)
         assert layer.has_uninitialized_params()
         assert isinstance(layer, getattr(torch.nn, lazy.__name__.replace("Variational", "")))
@@ -433,11 +456,10 @@ class TestLazy:
         exactly(layer.state_dict(), expected.state_dict())
 
     @CASES
-    @pytest.mark.parametrize("noise", ["independent", "correlated"])
-    def test_of_a_state(self, lazy, full, arguments, shape, noise):
-        options = {**POSTERIORS["input"], "noise": noise}
-        made = full(shape[1], *arguments, **options)
-        layer = lazy(*arguments, **options)
+    @pytest.mark.parametrize("posterior", [nn.Multiplicative("input"), nn.Correlated()])
+    def test_of_a_state(self, lazy, full, arguments, shape, posterior):
+        made = full(shape[1], *arguments, posterior=posterior)
+        layer = lazy(*arguments, posterior=posterior)
         layer.load_state_dict(made.state_dict())
         assert torch.equal(layer.kl(), made.kl())
         assert torch.equal(nn.kl(layer), made.kl())

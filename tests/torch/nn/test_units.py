@@ -23,13 +23,13 @@ every_kind = pytest.mark.parametrize("kind", [name for name in CASES if name != 
 
 
 def of_units(posterior, kind="linear", **options):
-    return made(CASES[kind], **options, **OF_UNITS[posterior])
+    return made(CASES[kind], **options, posterior=OF_UNITS[posterior])
 
 
 def network(threes=(1, 2)):
     """A convolutional network in which these channels and units have a log alpha above 3."""
     torch.manual_seed(0)
-    options = {"posterior": "scaled", "initial": -4.0}
+    options = {"posterior": nn.Scaled(initial=-4.0)}
     model = torch.nn.Sequential(
         nn.VariationalConv2d(1, 4, 3, **options),
         torch.nn.ReLU(),
@@ -48,7 +48,7 @@ def network(threes=(1, 2)):
 class TestOutputs:
     def test_outputs_of_an_example_share_a_scale(self):
         # Without noise of v, both outputs are the same multiple of their weights.
-        layer = nn.VariationalLinear(1, 2, bias=False, posterior="scaled")
+        layer = nn.VariationalLinear(1, 2, bias=False, posterior=nn.Scaled())
         filled(layer, weight=torch.tensor([[1.0], [3.0]]), log_sigma2=-80.0, scale_log_sigma2=0.0)
         found = layer(torch.ones(50, 1)).detach()
         assert torch.allclose(found[:, 1], 3 * found[:, 0])
@@ -87,7 +87,7 @@ class TestKl:
         layer = of_units("scaled", dtype=torch.float64)
         filled(layer, scale_log_sigma2=torch.tensor([[9.0, -1.0, -1.0]]))
         nn.prune(layer, 3.0)
-        kept = nn.VariationalLinear(2, 2, posterior="scaled", dtype=torch.float64)
+        kept = nn.VariationalLinear(2, 2, posterior=nn.Scaled(), dtype=torch.float64)
         filled(
             kept,
             weight=layer.weight[:, 1:],
@@ -186,21 +186,21 @@ class TestGroups:
     def test_state_dict_and_conversion(self, sharing):
         layer = of_units(f"groups, {sharing}", "conv2d")
         plain = nn.to_deterministic(layer)
-        again = nn.to_variational(plain, sharing=sharing)
+        again = nn.to_variational(plain, posterior=nn.Grouped(sharing))
         again.load_state_dict(layer.state_dict())
         assert torch.equal(again.kl(), layer.kl())
-        assert f"sharing={sharing!r}" in repr(again)
+        assert f"posterior={nn.Grouped(sharing)}" in repr(again)
 
 
 def test_log_alpha_of_groups_in_half_types():
-    layer = nn.VariationalLinear(100, 2, sharing="output", initial=-25.0, dtype=torch.float16)
+    layer = nn.VariationalLinear(100, 2, posterior=nn.Grouped("output", initial=-25.0)).half()
     layer.weight.data.fill_(1e-4)
     found = nn.log_alpha(layer)[""]
     assert torch.equal(found, nn.log_alpha(layer.float())[""])
 
 
 def test_a_zero_in_a_group_that_is_kept_is_not_pruned():
-    layer = nn.VariationalLinear(3, 2, sharing="output", initial=-8.0, bias=False)
+    layer = nn.VariationalLinear(3, 2, posterior=nn.Grouped("output", initial=-8.0), bias=False)
     layer.weight.data.fill_(1.0)
     layer.weight.data[0, 0] = 0.0
     nn.prune(layer, 3.0)
@@ -209,7 +209,7 @@ def test_a_zero_in_a_group_that_is_kept_is_not_pruned():
 
 class TestSharedWeights:
     def layers(self, tied):
-        first, second = (nn.VariationalLinear(3, 3, posterior="scaled") for _ in "ab")
+        first, second = (nn.VariationalLinear(3, 3, posterior=nn.Scaled()) for _ in "ab")
         others = ("log_sigma2", "scale", "scale_log_sigma2") if tied else ()
         for name in ("weight", *others):
             setattr(second, name, getattr(first, name))
@@ -218,7 +218,7 @@ class TestSharedWeights:
     def test_conversion_keeps_them_shared(self):
         first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
         second.weight = first.weight
-        made = nn.to_variational(torch.nn.Sequential(first, second), posterior="scaled")
+        made = nn.to_variational(torch.nn.Sequential(first, second), posterior=nn.Scaled())
         names = ("weight", "log_sigma2", "scale", "scale_log_sigma2")
         assert all(getattr(made[0], name) is getattr(made[1], name) for name in names)
 

@@ -14,9 +14,8 @@ from logunif_kl.torch import nn  # noqa: E402
 from logunif_kl.torch.nn import _moments_rules as rules  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     CASES,
+    EVERY,
     LAYERS,
-    OF_UNITS,
-    POSTERIORS,
     Calls,
     compiled,
     filled,
@@ -29,7 +28,7 @@ from tests.torch.nn.cases import (  # noqa: E402
 
 DEPENDENT = ("correlated, input", "correlated, layer", "scaled")
 MULTIPLYING = [name for name in CASES if name != "embedding"]
-INDEPENDENT = [name for name in POSTERIORS | OF_UNITS if name not in DEPENDENT]
+INDEPENDENT = [name for name in EVERY if name not in DEPENDENT]
 
 
 def spread(shape, seed=7, dtype=torch.float32):
@@ -341,7 +340,8 @@ class TestBound:
 
 def test_padding_by_copies_is_not_exact():
     """What the notes say: the copies of an input count as independent."""
-    options = {"padding": 1, "padding_mode": "reflect", "bias": False, "initial": -20.0}
+    options = {"padding": 1, "padding_mode": "reflect", "bias": False}
+    options["posterior"] = nn.Additive(initial=-20.0)
     layer = filled(nn.VariationalConv1d(1, 1, 3, **options), weight=torch.tensor([1.0, 2.0, 3.0]))
     x = torch.zeros(1, 1, 3)
     variance = nn.moments(layer, x, torch.ones_like(x)).variance.flatten().tolist()

@@ -88,7 +88,8 @@ def test_a_whole_model(name, tmp_path):
     make, log_likelihood = MODELS[name]
     torch.manual_seed(1)
     plain, x, target = make()
-    model = nn.to_variational(plain, initial=-6.0, parameters=EMBEDDINGS.get(name))
+    start = nn.Additive(initial=-6.0)
+    model = nn.to_variational(plain, posterior=start, parameters=EMBEDDINGS.get(name))
     elbo = nn.ELBO(model, log_likelihood, 1000)
     groups = nn.parameter_groups(model, weight_decay=1e-4, lr=RATE)
     optimizer = torch.optim.AdamW(groups)
@@ -154,7 +155,7 @@ def test_saved_by_hugging_face(tmp_path):
     model = nn.to_variational(gpt2()[0])
     assert model.lm_head.log_sigma2 is model.transformer.wte.log_sigma2
     model.save_pretrained(tmp_path)
-    again = nn.to_variational(gpt2()[0], initial=-2.0)
+    again = nn.to_variational(gpt2()[0], posterior=nn.Additive(initial=-2.0))
     safetensors.torch.load_model(again, tmp_path / "model.safetensors")
     pairs = zip(model.state_dict().values(), again.state_dict().values(), strict=True)
     assert all(map(torch.equal, *zip(*pairs, strict=True)))

@@ -37,13 +37,7 @@ METHODS = {
     "process": "Gaussian process",
 }
 SIGMA, LENGTH, RATE = 0.1, 0.5, 0.1
-VARIATIONAL = {
-    "posterior": "multiplicative",
-    "sharing": "input",
-    "noise": "correlated",
-    "max_log_alpha": 0.0,
-    "initial": math.log(RATE / (1.0 - RATE)),
-}
+POSTERIOR = nn.Correlated(max_log_alpha=0.0, initial=math.log(RATE / (1.0 - RATE)))
 SEEN = ((-3.0, -1.0), (0.5, 2.5))
 RANGES = {"data": SEEN, "between": ((-1.0, 0.5),), "beyond": ((-5.0, -3.0), (2.5, 4.5))}
 NORMAL_95 = 1.959963984540054
@@ -75,7 +69,7 @@ def network(method: str, hidden: int, seed: int, noise: torch.Generator) -> torc
                 layers.append(nn.GaussianDropoutA(RATE, generator=noise))
             variational = method == "variational_a"
             linear: Any = nn.VariationalLinear if variational else torch.nn.Linear
-            options = {**VARIATIONAL, "generator": noise} if variational else {}
+            options = {"posterior": POSTERIOR, "generator": noise} if variational else {}
             layers.append(linear(hidden, outputs, **options))
     return torch.nn.Sequential(*layers)
 

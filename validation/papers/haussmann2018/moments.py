@@ -157,7 +157,8 @@ def network(case: Case, seed: int, inputs: int) -> Any:
     noise = seeded(seed, 1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = {"estimator": "per_example", "initial": case.log_sigma2, "generator": noise}
+        made = {"estimator": "per_example", "generator": noise}
+        made["posterior"] = nn.Additive(initial=case.log_sigma2)
         return case.make(inputs, made).eval()
 
 

@@ -10,6 +10,7 @@ weight, raises it to its bound, 0.5.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from validation.experiment import Dataset, Experiment, Record
@@ -40,7 +41,8 @@ def train(name: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -
     )
     if limited:
         bottom: Any = next(run.model.children())
-        bottom.max_log_alpha = networks.rate_to_log_alpha(networks.RATE_INPUT)
+        bound = networks.rate_to_log_alpha(networks.RATE_INPUT)
+        bottom.posterior = replace(bottom.posterior, max_log_alpha=bound)
     run.finish(sizes["epochs"])
     return {
         "case": name,

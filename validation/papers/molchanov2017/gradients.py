@@ -35,8 +35,7 @@ def network(
     multiplicative = posterior == "multiplicative"
     model = nn.to_variational(
         means,
-        posterior=posterior,
-        initial=log_alpha if multiplicative else None,
+        posterior=nn.Multiplicative(initial=log_alpha) if multiplicative else nn.Additive(),
         estimator=estimator,
         generator=noise,
     )

@@ -158,9 +158,8 @@ def network(
         start_small(means, seed)
     model = nn.to_variational(
         means,
-        posterior=kind.posterior,
+        posterior=nn.Additive(initial=INITIAL) if additive else nn.Multiplicative(),
         penalty=penalty,
-        initial=INITIAL if additive else None,
         generator=generator,
     )
     if not additive:

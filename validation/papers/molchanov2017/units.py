@@ -20,12 +20,11 @@ from validation.papers.molchanov2017 import inference, models
 from validation.summary import grouped, mean_and_error, means
 from validation.training import loop
 
-SCALES = {"posterior": "scaled"}
-# Titles, and options of `to_variational`.
-CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    "scales": ("scales, exact", SCALES),
-    "scales_molchanov": ("scales, Molchanov's fit", {**SCALES, "penalty": "molchanov"}),
-    "groups": ("groups, exact", {"sharing": "input"}),
+# Titles, posteriors and penalties.
+CASES: dict[str, tuple[str, type[nn.Additive], str]] = {
+    "scales": ("scales, exact", nn.Scaled, "exact"),
+    "scales_molchanov": ("scales, Molchanov's fit", nn.Scaled, "molchanov"),
+    "groups": ("groups, exact", nn.Grouped, "exact"),
 }
 # Louizos et al. (2017), Table 1, BC-GNJ: the units that are left of 784, 300 and 100.
 PRINTED = {"title": "the paper, BC-GNJ", "units": [278, 98, 13], "error_percent": 1.8}
@@ -59,10 +58,11 @@ class Compact(torch.nn.Module):
 @loop.flushed()
 def one(case: str, seed: int, sizes: Record, dataset: Dataset, parts: Parts) -> Record:
     training, validation = dataset.held_out(len(dataset.train.y) // 6)
-    noise, options = loop.seeded(seed, 1), {"initial": sizes["initial"], **CASES[case][1]}
+    noise, (_, kind, penalty) = loop.seeded(seed, 1), CASES[case]
+    posterior = kind(initial=sizes["initial"])
     plain = models.plain("lenet_300_100", seed, sizes["quick"])
     run = loop.ScheduledRun(
-        nn.to_variational(plain, generator=noise, **options),
+        nn.to_variational(plain, posterior=posterior, penalty=penalty, generator=noise),
         noise,
         training,
         loop.Settings(sizes["batch_size"], seed, sizes["learning_rate"], averaging=None),

@@ -32,7 +32,7 @@ COMMAND = "python -m validation.tools.capability"
 RESULT = RESULTS / "capability" / "capability.json"
 RUNS = {"default": "not slow and not gpu", "slow": "slow and not gpu", "gpu": "gpu"}
 ADAPTERS = "adapters"
-RUNS[ADAPTERS] = RUNS["default"]
+RUNS[ADAPTERS] = "not gpu"
 # The longest first.
 TESTS = {
     "torch": ("tests/torch", "logunif_kl/torch"),
