@@ -34,7 +34,7 @@ FEW = 30
 #: The largest allowed sum of |k1|. Larger terms nearly cancel, which loses digits in float32.
 MAX_AMPLITUDE = 4.0
 STEPS = 60
-KEPT, PLACES = 10, 8
+KEPT, PLACES = 10, 10
 POWERS = (4, 8, 16, 32)
 # The steps of Roberts' additive recurrence are 1/t and 1/t^2, where t^3 = t + 1.
 _STEPS = np.array([0.7548776662466927, 0.5698402909980532])
@@ -168,7 +168,7 @@ def of_high_power(problem: Problem, p: Array, nodes: Array, steps: int = STEPS) 
             factor = half * np.sign(scaled) * np.abs(scaled) ** (half - 1.0) / unit
             return np.asarray(factor[:, None] * jacobian(p))
 
-        _, p = _descended(raised, slopes, p, steps if power == POWERS[-1] else steps // 3)
+        _, p = _descended(raised, slopes, p, steps)
     return with_rising_signs(problem, p)
 
 
