@@ -88,13 +88,13 @@ def _residuals(
 ) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
     """Return the errors of all quantities times the roots of the weights, and their Jacobian."""
     root = np.tile(root, len(problem.quantities))
+    errors, jacobians = zip(*(q.at(nodes) for q in problem.quantities), strict=True)
 
     def error(p: Array) -> Array:
-        return np.asarray(root * np.concatenate([q.error(p, nodes) for q in problem.quantities]))
+        return np.asarray(root * np.concatenate([of(p) for of in errors]))
 
     def jacobian(p: Array) -> Array:
-        jacobians = [q.jacobian(p, nodes) for q in problem.quantities]
-        return np.asarray(root[:, None] * np.concatenate(jacobians))
+        return np.asarray(root[:, None] * np.concatenate([of(p) for of in jacobians]))
 
     return error, jacobian
 
