@@ -52,7 +52,7 @@ class Quantity:
     family: Family
     weight: Callable[[Array], Array] | None = None
 
-    def _scale(self, x: Array) -> Array:
+    def scale(self, x: Array) -> Array:
         return np.ones_like(x) if self.weight is None else self.weight(x)
 
     def error(self, p: Array, x: Array) -> Array:
@@ -61,7 +61,7 @@ class Quantity:
 
     def at(self, x: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
         """Return the error at every x and its derivatives, as functions of the parameters."""
-        family, scale = self.family, self._scale(x)
+        family, scale = self.family, self.scale(x)
         if self.name == "value":
             exact, of, jacobian = _api.neg_kl(x), family.value, family.value_jacobian
         else:
@@ -74,7 +74,7 @@ class Quantity:
     def noise(self, x: Array) -> float:
         """Bound the rounding error of `error`. Extrema below this bound cannot be made equal."""
         exact = _api.neg_kl(x) if self.name == "value" else _api.neg_kl_grad(x)
-        return float(16.0 * np.finfo(np.float64).eps * np.max(np.abs(exact) * self._scale(x)))
+        return float(16.0 * np.finfo(np.float64).eps * np.max(np.abs(exact) * self.scale(x)))
 
     def extrema(self, p: Array, grid: Array) -> tuple[Array, Array]:
         """Find all local maxima of the error's magnitude, including the ends of the grid."""

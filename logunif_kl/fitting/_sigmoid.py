@@ -18,6 +18,7 @@ from ._families import SigmoidFamily
 from ._fit import Fit
 from ._formula import MOST, SIGMOID, Formula
 from ._make import make_fit
+from ._precision import shortest
 from ._problem import Array, Problem, quantities
 from ._sigmoid_search import (
     MAX_AMPLITUDE,
@@ -37,13 +38,15 @@ STARTS = {1: 4, 2: 30, 3: 50, 4: 80, 5: 80}
 
 
 def fit_sigmoid(
-    terms: int = 1,
+    terms: int | None = None,
     log_alpha_range: tuple[float, float] = (-math.inf, math.inf),
     *,
     norm: str = "minimax",
     fix_limit: bool = False,
     weight: str | Callable[[Any], Any] | None = None,
     target: str = "value",
+    max_error: float | None = None,
+    dtype: str = "float64",
     progress: bool = False,
 ) -> Fit:
     r"""Fit a sum of sigmoids in log alpha to -KL. Molchanov et al. used one sigmoid.
@@ -53,8 +56,8 @@ def fit_sigmoid(
 
     Parameters
     ----------
-    terms : int, default 1
-        The number of sigmoids, from 1 to 5.
+    terms : int, optional
+        The number of sigmoids, from 1 to 5. The default is 1.
     log_alpha_range : pair of float, default (-inf, inf)
         The range of log alpha; either end may be infinite.
     norm : {"minimax", "least_squares"}
@@ -65,6 +68,13 @@ def fit_sigmoid(
         is always exact as alpha -> inf.)
     weight, target
         The same as for `fit_polynomial`.
+    max_error : float, optional
+        Return the fit with the fewest sigmoids whose error is at most `max_error`. The error is the
+        one that `target` and `weight` name. Leave `terms` out.
+    dtype : {"float64", "float32"}
+        With `max_error`: the type in which the formula will be computed. For ``"float32"`` the
+        constants are rounded to float32, and the rounding errors of each operation count
+        (for log alpha in [-40, 40], if the range is infinite).
     progress : bool
         Show a progress bar on standard error, if it is a terminal and the fit takes longer than two
         seconds. This needs the package rich.
@@ -99,9 +109,18 @@ def fit_sigmoid(
     >>> fit = fit_sigmoid(1)
     >>> print(" ".join(f"{k:.3f}" for k in fit.coefficients), f"{fit.max_error:.2e}")
     0.630 1.869 1.498 4.97e-03
+    >>> fit_sigmoid(max_error=2e-3, dtype="float32").terms
+    2
     """
     remedy = f"pass 1 to {MOST[SIGMOID]}, or use logunif_kl.neg_kl, which is exact"
-    terms = integer("terms", terms, 1, MOST[SIGMOID], remedy)
+    limit = arguments.within(max_error, dtype, terms, "terms")
+    if limit is not None:
+        asked = {"norm": norm, "fix_limit": fix_limit, "weight": weight, "target": target}
+        return shortest(
+            lambda n: fit_sigmoid(n, log_alpha_range, progress=progress, **asked),
+            *(MOST[SIGMOID], limit, dtype, weight),
+        )
+    terms = integer("terms", 1 if terms is None else terms, 1, MOST[SIGMOID], remedy)
     low, high = arguments.log_alpha_range(log_alpha_range)
     asked = arguments.options(norm, "log", target, weight, exact_limit=bool(fix_limit))
     family = SigmoidFamily(terms, bool(fix_limit))
