@@ -109,10 +109,10 @@ def fit_polynomial(
     remedy = "pass a number between them, or use fit_sigmoid"
     limit = arguments.within(max_error, dtype, degree, "degree")
     if limit is not None:
-        asked = {"norm": norm, "grid": grid, "weight": weight, "target": target}
+        same: dict[str, Any] = {"norm": norm, "grid": grid, "weight": weight, "target": target}
         return shortest(
-            lambda n: fit_polynomial(n, alpha_range, free_constant=free_constant, **asked),
-            *(MOST[POLYNOMIAL], limit, dtype, weight),
+            lambda n: fit_polynomial(n, alpha_range, free_constant=free_constant, **same),
+            *(POLYNOMIAL, MOST[POLYNOMIAL], limit, dtype, weight),
         )
     degree = integer("degree", 3 if degree is None else degree, 1, MOST[POLYNOMIAL], remedy)
     low, high = arguments.alpha_range(alpha_range)

@@ -6,7 +6,7 @@ import dataclasses
 import decimal
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from ..methods._extrema import finite, worst
 from ._error_measures import NOTHING, POINTS, fixed
 from ._formula import Formula, shifted
 from ._problem import Array, Problem
+
+T = TypeVar("T")
 
 UNIT = 2.0**-24
 #: Smaller numbers may be flushed to zero.
@@ -157,17 +159,18 @@ def _up(number: float) -> float:
 
 
 def shortest(
-    make: Callable[[int], Any],
+    make: Callable[[int], T],
+    family: str,
     most: int,
     max_error: float,
     dtype: str,
     weight: str | Callable[[Any], Any] | None,
-) -> Any:
+) -> T:
     """Return the fit of the fewest terms whose largest error in `dtype` is at most ``max_error``.
 
     ``make(terms)`` returns a fit.
     """
-    best, best_terms, what = math.inf, 0, ""
+    best, best_terms = math.inf, 0
     for terms in range(1, most + 1):
         try:
             fit = make(terms)
@@ -175,13 +178,13 @@ def shortest(
         except ValueError:
             if terms == 1:
                 raise
-            break  # of a polynomial, because its terms nearly cancel
+            break  # the terms nearly cancel, or the range is too narrow for more of them
         if reached <= max_error:
             return fit
         if reached < best:
-            best, best_terms, what = reached, terms, fit.family
+            best, best_terms = reached, terms
     raise ValueError(
-        f"no {what} fit of at most {most} terms keeps max_error={max_error:g} in {dtype}: the best "
-        f"that was found has {best_terms} terms and an error of {best:.2g}. Pass a larger "
+        f"no {family} fit of at most {most} terms keeps max_error={max_error:g} in {dtype}: the "
+        f"best that was found has {best_terms} terms and an error of {best:.2g}. Pass a larger "
         "max_error or a narrower range, or use logunif_kl.neg_kl, which is exact"
     )

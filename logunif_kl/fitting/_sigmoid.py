@@ -115,10 +115,15 @@ def fit_sigmoid(
     remedy = f"pass 1 to {MOST[SIGMOID]}, or use logunif_kl.neg_kl, which is exact"
     limit = arguments.within(max_error, dtype, terms, "terms")
     if limit is not None:
-        asked = {"norm": norm, "fix_limit": fix_limit, "weight": weight, "target": target}
+        same: dict[str, Any] = {
+            "norm": norm,
+            "fix_limit": fix_limit,
+            "weight": weight,
+            "target": target,
+        }
         return shortest(
-            lambda n: fit_sigmoid(n, log_alpha_range, progress=progress, **asked),
-            *(MOST[SIGMOID], limit, dtype, weight),
+            lambda n: fit_sigmoid(n, log_alpha_range, progress=progress, **same),
+            *(SIGMOID, MOST[SIGMOID], limit, dtype, weight),
         )
     terms = integer("terms", 1 if terms is None else terms, 1, MOST[SIGMOID], remedy)
     low, high = arguments.log_alpha_range(log_alpha_range)
