@@ -22,6 +22,13 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{message}; see {self.prog} --help")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, but let the parser of a command refuse what it does not know: it has the help."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
+
     def format_help(self) -> str:
         """Return the help with long lines wrapped: argparse does not wrap the usage line."""
         width = max(11, shutil.get_terminal_size().columns)

@@ -105,6 +105,11 @@ def check_known(what: str, name: str, names: Iterable[str], purpose: str = "") -
         raise CommandError(f"there is no {what} {name!r}{purpose}: choose from {', '.join(names)}")
 
 
+def one_of(names: Iterable[str]) -> str:
+    """Write the choices of an option for its help."""
+    return "{" + ",".join(names) + "}"
+
+
 def add_json(parser: Any) -> None:
     parser.add_argument(
         "--json", metavar="FILE", help="also write the results as JSON; - instead prints them"
@@ -211,8 +216,9 @@ def _longest(column: Any, separator: str | None) -> int:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Wrap a text between words, and keep the indentation of the continuation lines."""
-    indent = text[: len(text) - len(text.lstrip())]
+    """Wrap a text between words, and keep the indentation as far as the longest word allows."""
+    longest = max(map(len, text.split()), default=0)
+    indent = text[: len(text) - len(text.lstrip())][: max(0, width - longest)]
     return textwrap.fill(
         text.strip(),
         width,

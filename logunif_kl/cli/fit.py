@@ -6,14 +6,15 @@ import argparse
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from ..fitting import Fit, Rung, fit_polynomial, fit_sigmoid, ladder
-from ..fitting._arguments import GRIDS, NORMS, TARGETS, WEIGHTS
+from ..fitting._arguments import DTYPES, GRIDS, NORMS, TARGETS, WEIGHTS
 from ..fitting._formula import POLYNOMIAL, SIGMOID, WRITERS
-from ..fitting._tables import relative, tables
+from ..fitting._precision import error_of
+from ..fitting._tables import over, relative, tables
 from ._output import (
     STDOUT,
     CommandError,
@@ -24,6 +25,7 @@ from ._output import (
     check_writable,
     has_terminal,
     new_table,
+    one_of,
     results,
     track,
     write_record,
@@ -39,9 +41,8 @@ ONLY: dict[str, tuple[str, ...]] = {
 }
 # Options for a single fit. --ladder accepts neither these nor --target.
 SINGLE = [
-    *("--terms", "--degree", "--formula", "--plot", "--round", "--weight", "--log-alpha-range"),
-    *("--alpha-range", "--fix-limit", "--fix-constant", "--grid", "--zero-at", "--log-c"),
-    "--gradient",
+    *("--terms", "--degree", "--max-error", "--formula", "--dtype", "--plot", "--round"),
+    *("--weight", "--fix-limit", "--fix-constant", "--grid", "--zero-at", "--log-c", "--gradient"),
 ]
 NOTES = (
     "Errors are fit minus exact: absolute for -KL, relative for its gradient.",
@@ -65,14 +66,27 @@ def add_parser(subparsers: Any) -> None:
         "family",
         nargs="?",
         default=SIGMOID,
-        metavar="FAMILY",
-        help="sigmoid (default) or polynomial",
+        metavar=one_of(ONLY),
+        help="which formula (default: sigmoid)",
     )
-    parser.add_argument("--norm", default=NORMS[0], help=f"{' or '.join(NORMS)} (default: minimax)")
-    parser.add_argument("--target", default=TARGETS[0], help="value (default), gradient or both")
+
+    def add_choice(group: Any, option: str, names: Iterable[str], help: str, **more: Any) -> None:
+        group.add_argument(option, metavar=one_of(names), help=help, **more)
+
+    default = {"default": NORMS[0]}
+    add_choice(parser, "--norm", NORMS, "what to minimise (default: minimax)", **default)
+    default = {"default": TARGETS[0]}
+    add_choice(parser, "--target", TARGETS, "whose error (default: value)", **default)
+    scale = "of the error (default: of -KL absolute, of its gradient relative)"
+    add_choice(parser, "--weight", WEIGHTS, scale)
     parser.add_argument(
-        "--weight", help="absolute or relative (default: of -KL absolute, of its gradient relative)"
+        "--max-error",
+        type=float,
+        metavar="X",
+        help="find the fewest terms whose error is at most X, instead of --terms or --degree",
     )
+    computed = "compute in this type, with --max-error or --formula c (default: float64)"
+    add_choice(parser, "--dtype", DTYPES, computed)
 
     def add_range(group: Any, option: str, default: str) -> None:
         place = ("LOW", "HIGH")
@@ -91,9 +105,7 @@ def add_parser(subparsers: Any) -> None:
     polynomial = parser.add_argument_group("polynomial")
     polynomial.add_argument("--degree", type=int, help="in alpha (default: 3)")
     add_range(polynomial, "--alpha-range", "0.05 1")
-    polynomial.add_argument(
-        "--grid", help=f"for least squares: uniform in {', '.join(GRIDS)} (default: log)"
-    )
+    add_choice(polynomial, "--grid", GRIDS, "for least squares: uniform in (default: log)")
     add_flag(polynomial, "--fix-constant", f"hold the constant to -(gamma + log 2)/2, {exact}")
     output = parser.add_argument_group("output")
     output.add_argument(
@@ -104,11 +116,7 @@ def add_parser(subparsers: Any) -> None:
         "--zero-at", type=float, help="the alpha where the written formula vanishes (default: inf)"
     )
     output.add_argument("--log-c", type=float, help="log of the prior's C, instead of --zero-at")
-    output.add_argument(
-        "--formula",
-        metavar="NAME",
-        help=f"print the formula instead of the table: {', '.join(WRITERS)}",
-    )
+    add_choice(output, "--formula", WRITERS, "print the formula instead of the table")
     add_flag(output, "--gradient", "with --formula: print its derivative in log alpha too")
     add_json(output)
     output.add_argument("--plot", metavar="FILE", help="also draw the errors (.png, .pdf, .svg)")
@@ -124,6 +132,7 @@ def run(options: argparse.Namespace, command: str) -> None:
     fit = _fit(options)
     if options.round is not None:
         fit = fit.rounded(options.round)
+        _check_rounded(fit, options)
     if options.formula is None:
 
         def shown() -> list[Any]:
@@ -135,7 +144,11 @@ def run(options: argparse.Namespace, command: str) -> None:
     else:
         zero_at, log_c = _convention(options)
         written = fit.formula(
-            options.formula, zero_at=zero_at, log_c=log_c, gradient=bool(options.gradient)
+            options.formula,
+            zero_at=zero_at,
+            log_c=log_c,
+            gradient=bool(options.gradient),
+            dtype=options.dtype if options.formula == "c" and options.dtype else DTYPES[0],
         )
         if options.json is not None:
             write_record(options.json, document(fit, command))
@@ -160,6 +173,16 @@ def _check(options: argparse.Namespace) -> None:
         )
     if options.weight is not None:
         check_known("weight", options.weight, WEIGHTS)
+    if options.dtype is not None:
+        check_known("dtype", options.dtype, DTYPES)
+        if options.max_error is None and options.formula != "c":
+            raise CommandError("--dtype needs --formula c or --max-error: add one, or leave it out")
+    counts = _given(options, ("--terms", "--degree"))
+    if options.max_error is not None and counts:
+        raise CommandError(
+            f"{counts[0]} and --max-error were both given, but --max-error chooses the number of "
+            "terms: leave one out"
+        )
     if options.formula is not None:
         check_known("language", options.formula, WRITERS, " to write a formula in")
         if options.json == STDOUT:
@@ -191,18 +214,32 @@ def _convention(options: argparse.Namespace) -> tuple[float, float | None]:
     return zero_at, options.log_c
 
 
+def _check_rounded(fit: Fit, options: argparse.Namespace) -> None:
+    """Raise an error if --round made the error larger than --max-error."""
+    if options.max_error is None:
+        return
+    reached = error_of(fit, options.dtype or DTYPES[0], options.weight)
+    if reached > options.max_error:
+        raise CommandError(
+            f"--round {options.round} raises the error to {reached:.3g}, but --max-error is "
+            f"{options.max_error:g}: keep more digits"
+        )
+
+
 def _fit(options: argparse.Namespace) -> Fit:
     common = {"norm": options.norm, "target": options.target, "weight": options.weight}
+    if options.max_error is not None:
+        common |= {"max_error": options.max_error, "dtype": options.dtype or DTYPES[0]}
     if options.family == SIGMOID:
         return fit_sigmoid(
-            1 if options.terms is None else options.terms,
+            options.terms,
             tuple(options.log_alpha_range or (-math.inf, math.inf)),
             fix_limit=bool(options.fix_limit),
             progress=has_terminal(),
             **common,
         )
     return fit_polynomial(
-        3 if options.degree is None else options.degree,
+        options.degree,
         tuple(options.alpha_range or (0.05, 1.0)),
         grid=options.grid or GRIDS[0],
         free_constant=not options.fix_constant,
@@ -219,7 +256,12 @@ def _climb(options: argparse.Namespace, command: str) -> None:
     def progress(steps: Sequence[int]) -> Any:
         return track(steps, "climbing", len(steps))
 
-    rungs = ladder(options.ladder, options.family, norm=options.norm, progress=progress)
+    ranges = {
+        name: tuple(given)
+        for name in ("log_alpha_range", "alpha_range")
+        if (given := getattr(options, name)) is not None
+    }
+    rungs = ladder(options.ladder, options.family, norm=options.norm, progress=progress, **ranges)
     made = {**provenance(command), **ladder_document(rungs)}
     results(options.json, made, lambda: [_ladder_table(rungs)], LADDER_NOTES)
 
@@ -262,7 +304,7 @@ def _ladder_table(rungs: Sequence[Rung]) -> Any:
             )
         )
     return new_table(
-        "Sums of sigmoids, for every alpha" if sigmoid else "Polynomials, for alpha in [0.05, 1]",
+        f"{'Sums of sigmoids' if sigmoid else 'Polynomials'}, for {over(rungs[0].value)}",
         ["terms" if sigmoid else "degree", "constants", "exp, log", "value", "gradient",
          "published", "value", "gradient"],
         rows,

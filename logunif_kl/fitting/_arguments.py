@@ -13,6 +13,7 @@ NORMS = ("minimax", "least_squares")
 GRIDS = ("log", "linear", "dropout_rate")
 TARGETS = ("value", "gradient", "both")
 WEIGHTS = ("absolute", "relative")
+DTYPES = ("float64", "float32")
 
 
 def options(norm: Any, grid: Any, target: Any, weight: Any, *, exact_limit: bool) -> dict[str, Any]:
@@ -30,6 +31,29 @@ def options(norm: Any, grid: Any, target: Any, weight: Any, *, exact_limit: bool
         "weight": weight,
         "exact_limit": exact_limit,
     }
+
+
+def within(max_error: Any, dtype: Any, terms: Any, name: str) -> float | None:
+    """Check the largest error that a fit may have, which replaces a number of terms."""
+    choice("dtype", dtype, DTYPES)
+    if max_error is None:
+        if dtype != DTYPES[0]:
+            raise ValueError(
+                f"dtype={dtype!r} was given without max_error: pass max_error, or give dtype to "
+                "Fit.formula"
+            )
+        return None
+    if terms is not None:
+        raise ValueError(
+            f"{name} and max_error were both given, but max_error chooses {name}: leave one out"
+        )
+    limit = real_number("max_error", max_error)
+    if not 0.0 < limit < math.inf:
+        raise ValueError(
+            f"max_error must be a positive finite number, but {limit:g} was given: pass the "
+            "largest error that the formula may have"
+        )
+    return limit
 
 
 def log_alpha_range(given: Any) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import mpmath
 import numpy as np
 from numpy.polynomial import chebyshev
+from scipy.special import expit
 
 from .._convention import HALF_GAMMA_LOG_2
 from .._mpmath import LOCK
@@ -126,23 +127,27 @@ class SigmoidFamily:
         return flat[1:] if self.fixed else flat
 
     def value(self, p: Array, x: Array) -> Array:
-        k1, _, _ = self.constants(p).T
-        return np.asarray(-0.5 * np.logaddexp(0.0, -x) - self._falling(p, x) @ k1)
+        k1 = self.constants(p)[:, 0]
+        return np.asarray(-0.5 * np.logaddexp(0.0, -x) - expit(-self._inner(p, x)) @ k1)
 
     def slope(self, p: Array, x: Array) -> Array:
         k1, _, k3 = self.constants(p).T
-        return np.asarray(0.5 * sigmoid(-x) + self._bump(p, x) @ (k1 * k3))
+        z = self._inner(p, x)
+        return np.asarray(0.5 * expit(-x) + (expit(z) * expit(-z)) @ (k1 * k3))
 
     def value_jacobian(self, p: Array, x: Array) -> Array:
         k1 = self.constants(p)[:, 0]
-        bump = k1 * self._bump(p, x)
-        return self._columns(-self._falling(p, x), bump, bump * x[:, None])
+        z = self._inner(p, x)
+        falling = expit(-z)
+        bump = k1 * falling * expit(z)
+        return self._columns(-falling, bump, bump * x[:, None])
 
     def slope_jacobian(self, p: Array, x: Array) -> Array:
-        k1, k2, k3 = self.constants(p).T
-        bump = self._bump(p, x)
+        k1, _, k3 = self.constants(p).T
+        z = self._inner(p, x)
+        bump = expit(z) * expit(-z)
         # with s = sigmoid(z), the derivative of s(1 - s) in z is -s(1 - s) tanh(z/2)
-        turn = -k1 * k3 * bump * np.tanh(0.5 * (k2 + np.multiply.outer(x, k3)))
+        turn = -k1 * k3 * bump * np.tanh(0.5 * z)
         return self._columns(k3 * bump, turn, k1 * bump + turn * x[:, None])
 
     def _columns(self, d1: Array, d2: Array, d3: Array) -> Array:
@@ -152,16 +157,6 @@ class SigmoidFamily:
         flat = stacked.reshape(len(stacked), 3 * self.terms)
         return flat[:, 1:] if self.fixed else flat
 
-    def _falling(self, p: Array, x: Array) -> Array:
+    def _inner(self, p: Array, x: Array) -> Array:
         _, k2, k3 = self.constants(p).T
-        return sigmoid(-(k2 + np.multiply.outer(x, k3)))
-
-    def _bump(self, p: Array, x: Array) -> Array:
-        _, k2, k3 = self.constants(p).T
-        z = k2 + np.multiply.outer(x, k3)
-        return np.asarray(sigmoid(z) * sigmoid(-z))
-
-
-def sigmoid(z: Array) -> Array:
-    """Compute 1/(1 + exp(-z)) with a small relative error for every z."""
-    return np.asarray(np.exp(-np.logaddexp(0.0, -z)))
+        return np.asarray(k2 + np.multiply.outer(x, k3))

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from .._display import Table, Tabular
 from ..methods import Extremum
-from ..methods._arguments import integer
+from ..methods._arguments import choice, integer
 from . import _arguments as arguments
 from ._call import call
 from ._error_measures import WIDE, Errors, measure
 from ._fields import checked, read, write
-from ._formula import POLYNOMIAL, Formula, source
+from ._formula import POLYNOMIAL, Formula, check_language, shifted, source
 from ._plot import draw
+from ._precision import comment, single
 from ._tables import description, tables
 
 
@@ -171,6 +171,7 @@ class Fit(Tabular):
         zero_at: float = ZERO_AT_INFINITY,
         log_c: float | None = None,
         gradient: bool = False,
+        dtype: str = "float64",
     ) -> str:
         r"""Write the formula as source code that does not need this library.
 
@@ -184,16 +185,22 @@ class Fit(Tabular):
             The constant of the written formula, as in `neg_kl`.
         gradient : bool
             Also write the derivative in log alpha, as a function ``neg_kl_grad(log_alpha)``.
+        dtype : {"float64", "float32"}
+            The type in which C code computes. With ``"float32"`` the errors in the comment include
+            those of rounding the constants and of each operation, if ``expf`` and ``log1pf`` are
+            within 2 ulp. An infinite range is cut at log alpha = +-40.
 
         Returns
         -------
         str
-            Every number is written with enough digits to read back to the same double.
+            Every number has enough digits to read back to the same double, or float. The errors in
+            the comment are rounded up.
 
         Raises
         ------
         ValueError
-            If the language is not one of these, or if `zero_at` or `log_c` is not valid.
+            If the language is not one of these, if `zero_at` or `log_c` is not valid, or if `dtype`
+            is ``"float32"`` and the language is not C.
 
         Examples
         --------
@@ -204,20 +211,18 @@ class Fit(Tabular):
         <BLANKLINE>
         def neg_kl(log_alpha):
             # -KL(q || p), to be maximised; for log_alpha in [-2.99573, 0]
-            # worst error 6.7e-02, of the gradient 91 %
+            # worst error 6.73e-02, of the gradient 90.6 %
             alpha = math.exp(log_alpha)
             return 0.5 * log_alpha + (alpha * 0.19069... - 0.55015...)
         <BLANKLINE>
         """
+        choice("dtype", dtype, arguments.DTYPES)
+        check_language(language, gradient, dtype)
         constant = additive_constant(zero_at, log_c)
-        low, high = self.log_alpha_range
-        every = math.isinf(low) and math.isinf(high)
-        where = "every log_alpha" if every else f"log_alpha in [{low:.6g}, {high:.6g}]"
-        note = (
-            f"-KL(q || p), to be maximised; for {where}\n"
-            f"worst error {self.max_error:.1e}, of the gradient {100.0 * self.max_grad_error:.2g} %"
-        )
-        return source(self._formula, language, constant, note, gradient)
+        formula = shifted(self._formula, constant)
+        if dtype == "float32":
+            formula = single(formula)
+        return source(formula, language, comment(self, dtype, constant), gradient, dtype)
 
     def rounded(self, digits: int) -> Fit:
         """Round every number to a number of significant digits, and measure the errors again.

@@ -11,10 +11,13 @@ In the form above no digits cancel as x -> inf, and no exponential overflows, ev
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from .._errors import shown
 
@@ -67,23 +70,35 @@ def _horner(alpha: Any, coefficients: tuple[float, ...]) -> Any:
     return alpha * total
 
 
-def source(
-    formula: Formula, language: str, constant: float, note: str, gradient: bool = False
-) -> str:
-    """Write a formula as source code, with ``constant`` added and ``note`` as a comment."""
+def shifted(formula: Formula, constant: float) -> Formula:
+    """Add a constant to a formula."""
+    if math.isinf(formula.constant + constant):
+        raise ValueError(
+            f"the constant of the formula, {formula.constant:g}, plus {constant:g} leaves the "
+            "range of a double: pass a log_c closer to 0"
+        )
+    return dataclasses.replace(formula, constant=formula.constant + constant)
+
+
+def check_language(language: str, gradient: bool, dtype: str) -> None:
+    """Raise ValueError if a formula cannot be written in the language, with these options."""
     if language not in WRITERS:
         raise ValueError(
             f"there is no language {shown(language)}: choose from {', '.join(WRITERS)}"
         )
     if gradient and language == "latex":
         raise ValueError("gradient=True was given with language 'latex': choose 'c' or 'python'")
-    shifted = Formula(formula.family, formula.constant + constant, formula.coefficients)
-    if math.isinf(shifted.constant):
+    if dtype != "float64" and language != "c":
         raise ValueError(
-            f"the constant of the formula, {formula.constant:g}, plus {constant:g} leaves the "
-            "range of a double: pass a log_c closer to 0"
+            f"dtype={dtype!r} was given with language {language!r}, but only C code has a type of "
+            "its own: leave dtype out, or choose 'c'"
         )
-    return WRITERS[language](shifted, note, gradient)
+
+
+def source(formula: Formula, language: str, note: str, gradient: bool, dtype: str) -> str:
+    """Write a formula as source code, with ``note`` as a comment."""
+    write = WRITERS[language] if dtype == "float64" else _program(_C_FLOAT)
+    return write(formula, note, gradient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +116,7 @@ class _Dialect:
     close: str = ""
     between: str = "\n\n"
     local: str = ""
+    number: Callable[[float], str] = repr
 
 
 _PYTHON = _Dialect(
@@ -144,6 +160,23 @@ _C = _Dialect(
 )
 
 
+def _float(number: float) -> str:
+    """Write the shortest literal that C reads as the nearest float."""
+    return f"{np.float32(number)!s}f"
+
+
+_C_FLOAT = dataclasses.replace(
+    _C,
+    exp="expf({})",
+    sigmoid_of="expf(-softplus({}))",
+    helper="static float softplus(float y)\n{\n"
+    "    return fmaxf(y, 0.0f) + log1pf(expf(-fabsf(y)));\n}\n\n",
+    open="{}float {name}(float log_alpha)\n{{\n",
+    local="const float ",
+    number=_float,
+)
+
+
 def _program(dialect: _Dialect) -> Callable[[Formula, str, bool], str]:
     def write(formula: Formula, note: str, gradient: bool) -> str:
         polynomial = formula.family == POLYNOMIAL
@@ -169,42 +202,45 @@ def _program(dialect: _Dialect) -> Callable[[Formula, str, bool], str]:
 
 
 def _value(formula: Formula, dialect: _Dialect) -> list[str]:
+    number, half = dialect.number, dialect.number(0.5)
     if formula.family == POLYNOMIAL:
-        nested = _nested(formula.coefficients)
-        return [f"0.5 * log_alpha + (alpha * {nested} {_signed(formula.constant)})"]
-    lines = [f"-0.5 * {dialect.softplus.format('-log_alpha')}"]
+        nested = _nested(formula.coefficients, number)
+        constant = _signed(formula.constant, number)
+        return [f"{half} * log_alpha + (alpha * {nested} {constant})"]
+    lines = [f"-{half} * {dialect.softplus.format('-log_alpha')}"]
     if dialect is _TORCH:
         lines = ["0.5 * torch.nn.functional.logsigmoid(log_alpha)"]
     for k1, k2, k3 in formula.terms():
-        z = f"{k2!r} {_signed(k3)} * log_alpha"
-        lines.append(f"{_signed(-k1)} * {dialect.sigmoid_of.format(z)}")
+        z = f"{number(k2)} {_signed(k3, number)} * log_alpha"
+        lines.append(f"{_signed(-k1, number)} * {dialect.sigmoid_of.format(z)}")
     if formula.constant:
-        lines.append(_signed(formula.constant))
+        lines.append(_signed(formula.constant, number))
     return lines
 
 
 def _slope(formula: Formula, dialect: _Dialect) -> list[str]:
+    number, half = dialect.number, dialect.number(0.5)
     if formula.family == POLYNOMIAL:
         scaled = tuple(k * c for k, c in enumerate(formula.coefficients, 1))
-        return [f"0.5 + alpha * {_nested(scaled)}"]
-    lines = [f"0.5 * {dialect.sigmoid_of.format('log_alpha')}"]
+        return [f"{half} + alpha * {_nested(scaled, number)}"]
+    lines = [f"{half} * {dialect.sigmoid_of.format('log_alpha')}"]
     for k1, k2, k3 in formula.terms():
-        z = f"{k2!r} {_signed(k3)} * log_alpha"
+        z = f"{number(k2)} {_signed(k3, number)} * log_alpha"
         both = f"{dialect.sigmoid_of.format(z)} * {dialect.sigmoid_of.format(f'-({z})')}"
-        lines.append(f"{_signed(k1 * k3)} * {both}")
+        lines.append(f"{_signed(k1 * k3, number)} * {both}")
     return lines
 
 
-def _nested(coefficients: tuple[float, ...]) -> str:
+def _nested(coefficients: tuple[float, ...], number: Callable[[float], str]) -> str:
     *before, last = coefficients
-    nested = repr(last)
+    nested = number(last)
     for c in reversed(before):
-        nested = f"({c!r} + alpha * {nested})"
+        nested = f"({number(c)} + alpha * {nested})"
     return nested
 
 
-def _signed(number: float) -> str:
-    return f"- {-number!r}" if number < 0.0 else f"+ {number!r}"
+def _signed(value: float, number: Callable[[float], str]) -> str:
+    return f"- {number(-value)}" if value < 0.0 else f"+ {number(value)}"
 
 
 def _latex(formula: Formula, note: str, gradient: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from ..methods import METHODS
 from ..methods import measure as measure_method
 from ..methods._arguments import choice, integer
-from ..methods._method import EVERYWHERE
+from ..methods._method import Interval
 from . import _arguments as arguments
 from ._fit import Fit
 from ._formula import MOST, POLYNOMIAL, SIGMOID
@@ -74,6 +75,8 @@ def ladder(
     max_terms: int = 3,
     family: str = SIGMOID,
     *,
+    log_alpha_range: tuple[float, float] | None = None,
+    alpha_range: tuple[float, float] | None = None,
     norm: str = "minimax",
     progress: Callable[[Any], Any] | None = None,
 ) -> tuple[Rung, ...]:
@@ -84,7 +87,11 @@ def ladder(
     max_terms : int, default 3
         The largest number of terms: at most 5 sigmoids, or degree 12.
     family : {"sigmoid", "polynomial"}
-        Sums of sigmoids for every alpha, or polynomials over alpha in [0.05, 1].
+        Sums of sigmoids, or polynomials in alpha.
+    log_alpha_range : pair of float, optional
+        The range of sigmoids, as for `fit_sigmoid`. The default is every alpha.
+    alpha_range : pair of float, optional
+        The range of polynomials, as for `fit_polynomial`. The default is (0.05, 1).
     norm : {"minimax", "least_squares"}
         The same as for `fit_sigmoid`.
     progress : callable, optional
@@ -113,30 +120,46 @@ def ladder(
     most = MAX_RUNGS[family]
     max_terms = integer("max_terms", max_terms, 1, most, "pass a number between them")
     choice("norm", norm, arguments.NORMS)
+    ranges = {SIGMOID: log_alpha_range, POLYNOMIAL: alpha_range}
+    chosen = ranges.pop(family)
+    if any(other is not None for other in ranges.values()):
+        names = ("log_alpha_range", "alpha_range")
+        right, wrong = names if family == SIGMOID else names[::-1]
+        raise ValueError(
+            f"{wrong} was given for the family {family!r}, whose range is {right}: pass that"
+        )
     steps = range(1, max_terms + 1)
-    return tuple(_rung(family, terms, norm) for terms in (progress or iter)(steps))
+    return tuple(_rung(family, terms, chosen, norm) for terms in (progress or iter)(steps))
 
 
-def _rung(family: str, terms: int, norm: str) -> Rung:
+def _rung(family: str, terms: int, chosen: tuple[float, float] | None, norm: str) -> Rung:
     make: Any = fit_sigmoid if family == SIGMOID else fit_polynomial
+    over = () if chosen is None else (chosen,)
+    value = make(terms, *over, norm=norm, target="value")
     return Rung(
         family=family,
         terms=terms,
         constants=3 * terms if family == SIGMOID else terms + 1,
         # softplus(-x) takes exp and log1p, and each sigmoid takes exp; a polynomial takes one exp
         transcendentals=2 + terms if family == SIGMOID else 1,
-        value=make(terms, norm=norm, target="value"),
-        gradient=make(terms, norm=norm, target="gradient"),
-        published=_published(family, terms),
+        value=value,
+        gradient=make(terms, *over, norm=norm, target="gradient"),
+        published=_published(value),
     )
 
 
-def _published(family: str, terms: int) -> Published | None:
-    if (family, terms) == (SIGMOID, 1):
-        found = measure_method(METHODS["molchanov"], EVERYWHERE)
+def _published(fit: Fit) -> Published | None:
+    low, high = fit.log_alpha_range
+    if math.isfinite(low):  # `measure_method` takes finite ends of up to 100
+        low = max(low, -100.0)
+    if math.isfinite(high):
+        high = min(high, 100.0)
+    interval = Interval("the range of the fit", low, high)
+    if (fit.family, fit.terms) == (SIGMOID, 1):
+        found = measure_method(METHODS["molchanov"], interval)
         return Published("molchanov", _size(found.value), _size(found.gradient))
-    if (family, terms) == (POLYNOMIAL, 3):
-        found = measure_method(METHODS["kingma"], METHODS["kingma"].claims[1].interval)
+    if (fit.family, fit.terms) == (POLYNOMIAL, 3):
+        found = measure_method(METHODS["kingma"], interval)
         return Published("kingma", found.value_best_constant, _size(found.gradient))
     return None
 

@@ -18,6 +18,7 @@ from ._fit import Fit
 from ._formula import MOST, POLYNOMIAL, Formula
 from ._linear_programming import minimise_by_linear_programs
 from ._make import make_fit
+from ._precision import shortest
 from ._problem import Array, Problem, Quantity, quantities
 
 GRID, COARSE = 1001, 201
@@ -26,7 +27,7 @@ ROUNDING = 1.01
 
 
 def fit_polynomial(
-    degree: int = 3,
+    degree: int | None = None,
     alpha_range: tuple[float, float] = (0.05, 1.0),
     *,
     norm: str = "minimax",
@@ -34,6 +35,8 @@ def fit_polynomial(
     free_constant: bool = True,
     weight: str | Callable[[Any], Any] | None = None,
     target: str = "value",
+    max_error: float | None = None,
+    dtype: str = "float64",
 ) -> Fit:
     r"""Fit a polynomial in alpha to -KL, as Kingma et al. did.
 
@@ -42,9 +45,10 @@ def fit_polynomial(
 
     Parameters
     ----------
-    degree : int, default 3
-        n, from 1 to 60. Terms of a high degree nearly cancel. If rounding the coefficients raises
-        the error by more than 1 % (over [0.05, 1] from about degree 20), a ValueError is raised.
+    degree : int, optional
+        n, from 1 to 60. The default is 3. Terms of a high degree nearly cancel. If rounding the
+        coefficients raises the error by more than 1 % (over [0.05, 1] from about degree 20), a
+        ValueError is raised.
     alpha_range : pair of float, default (0.05, 1)
         The range of alpha = sigma^2/mu^2, which may begin at 0 and must be finite.
     norm : {"minimax", "least_squares"}
@@ -64,6 +68,13 @@ def fit_polynomial(
         What to minimise: the error of -KL, the error of its derivative in log alpha, or the larger
         of the two (for least squares, the sum of their squares). The gradient does not determine a
         free constant, so with ``"gradient"`` it is the best constant for the value.
+    max_error : float, optional
+        Return the fit with the fewest terms whose error is at most `max_error`. The error is the
+        one that `target` and `weight` name. Leave `degree` out.
+    dtype : {"float64", "float32"}
+        With `max_error`: the type in which the formula will be computed. For ``"float32"`` the
+        constants are rounded to float32, and the rounding errors of each operation count
+        (for log alpha in [-40, 40], if the range is infinite).
 
     Returns
     -------
@@ -96,7 +107,14 @@ def fit_polynomial(
     1.163 -1.504 0.586
     """
     remedy = "pass a number between them, or use fit_sigmoid"
-    degree = integer("degree", degree, 1, MOST[POLYNOMIAL], remedy)
+    limit = arguments.within(max_error, dtype, degree, "degree")
+    if limit is not None:
+        same: dict[str, Any] = {"norm": norm, "grid": grid, "weight": weight, "target": target}
+        return shortest(
+            lambda n: fit_polynomial(n, alpha_range, free_constant=free_constant, **same),
+            *(POLYNOMIAL, MOST[POLYNOMIAL], limit, dtype, weight),
+        )
+    degree = integer("degree", 3 if degree is None else degree, 1, MOST[POLYNOMIAL], remedy)
     low, high = arguments.alpha_range(alpha_range)
     asked = arguments.options(norm, grid, target, weight, exact_limit=not free_constant)
     if norm == "least_squares" and grid == "log" and low == 0.0:

@@ -52,21 +52,29 @@ class Quantity:
     family: Family
     weight: Callable[[Array], Array] | None = None
 
-    def _scale(self, x: Array) -> Array:
+    def scale(self, x: Array) -> Array:
         return np.ones_like(x) if self.weight is None else self.weight(x)
 
     def error(self, p: Array, x: Array) -> Array:
         """Return the weighted error, approximate minus exact, at every x."""
+        return self.at(x)[0](p)
+
+    def at(self, x: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+        """Return the error at every x and its derivatives, as functions of the parameters."""
+        family, scale = self.family, self.scale(x)
         if self.name == "value":
-            error = self.family.value(p, x) - _api.neg_kl(x)
+            exact, of, jacobian = _api.neg_kl(x), family.value, family.value_jacobian
         else:
-            error = self.family.slope(p, x) - _api.neg_kl_grad(x)
-        return np.asarray(error * self._scale(x))
+            exact, of, jacobian = _api.neg_kl_grad(x), family.slope, family.slope_jacobian
+        return (
+            lambda p: np.asarray((of(p, x) - exact) * scale),
+            lambda p: np.asarray(jacobian(p, x) * scale[:, None]),
+        )
 
     def noise(self, x: Array) -> float:
         """Bound the rounding error of `error`. Extrema below this bound cannot be made equal."""
         exact = _api.neg_kl(x) if self.name == "value" else _api.neg_kl_grad(x)
-        return float(16.0 * np.finfo(np.float64).eps * np.max(np.abs(exact) * self._scale(x)))
+        return float(16.0 * np.finfo(np.float64).eps * np.max(np.abs(exact) * self.scale(x)))
 
     def extrema(self, p: Array, grid: Array) -> tuple[Array, Array]:
         """Find all local maxima of the error's magnitude, including the ends of the grid."""
@@ -74,8 +82,7 @@ class Quantity:
 
     def jacobian(self, p: Array, x: Array) -> Array:
         """Return the derivatives of the error in the parameters, of shape (x.size, p.size)."""
-        of = self.family.value_jacobian if self.name == "value" else self.family.slope_jacobian
-        return np.asarray(of(p, x) * self._scale(x)[:, None])
+        return self.at(x)[1](p)
 
 
 @dataclass(frozen=True)

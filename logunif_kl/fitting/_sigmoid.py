@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,24 +18,35 @@ from ._families import SigmoidFamily
 from ._fit import Fit
 from ._formula import MOST, SIGMOID, Formula
 from ._make import make_fit
+from ._precision import shortest
 from ._problem import Array, Problem, quantities
-from ._sigmoid_search import least_squares_fits, minimise_by_slsqp, starts
+from ._sigmoid_search import (
+    MAX_AMPLITUDE,
+    STEPS,
+    amplitude,
+    distinct,
+    least_squares_fits,
+    minimise_by_slsqp,
+    of_high_power,
+    with_one_more,
+    with_rising_signs,
+)
 
-GRID = 2001
-CANDIDATES = 4
-STARTS = {2: 16, 3: 12, 4: 12, 5: 8}
-#: The largest allowed sum of |k1|. Larger terms nearly cancel, which loses digits in float32.
-MAX_AMPLITUDE = 4.0
+GRID, NODES = 2001, 161
+CANDIDATES, APART = 4, 1e-2
+STARTS = {1: 4, 2: 30, 3: 50, 4: 80, 5: 80}
 
 
 def fit_sigmoid(
-    terms: int = 1,
+    terms: int | None = None,
     log_alpha_range: tuple[float, float] = (-math.inf, math.inf),
     *,
     norm: str = "minimax",
     fix_limit: bool = False,
     weight: str | Callable[[Any], Any] | None = None,
     target: str = "value",
+    max_error: float | None = None,
+    dtype: str = "float64",
     progress: bool = False,
 ) -> Fit:
     r"""Fit a sum of sigmoids in log alpha to -KL. Molchanov et al. used one sigmoid.
@@ -45,8 +56,8 @@ def fit_sigmoid(
 
     Parameters
     ----------
-    terms : int, default 1
-        The number of sigmoids, from 1 to 5.
+    terms : int, optional
+        The number of sigmoids, from 1 to 5. The default is 1.
     log_alpha_range : pair of float, default (-inf, inf)
         The range of log alpha; either end may be infinite.
     norm : {"minimax", "least_squares"}
@@ -57,6 +68,13 @@ def fit_sigmoid(
         is always exact as alpha -> inf.)
     weight, target
         The same as for `fit_polynomial`.
+    max_error : float, optional
+        Return the fit with the fewest sigmoids whose error is at most `max_error`. The error is the
+        one that `target` and `weight` name. Leave `terms` out.
+    dtype : {"float64", "float32"}
+        With `max_error`: the type in which the formula will be computed. For ``"float32"`` the
+        constants are rounded to float32, and the rounding errors of each operation count
+        (for log alpha in [-40, 40], if the range is infinite).
     progress : bool
         Show a progress bar on standard error, if it is a terminal and the fit takes longer than two
         seconds. This needs the package rich.
@@ -91,33 +109,43 @@ def fit_sigmoid(
     >>> fit = fit_sigmoid(1)
     >>> print(" ".join(f"{k:.3f}" for k in fit.coefficients), f"{fit.max_error:.2e}")
     0.630 1.869 1.498 4.97e-03
+    >>> fit_sigmoid(max_error=2e-3, dtype="float32").terms
+    2
     """
     remedy = f"pass 1 to {MOST[SIGMOID]}, or use logunif_kl.neg_kl, which is exact"
-    terms = integer("terms", terms, 1, MOST[SIGMOID], remedy)
+    limit = arguments.within(max_error, dtype, terms, "terms")
+    if limit is not None:
+        same: dict[str, Any] = {
+            "norm": norm,
+            "fix_limit": fix_limit,
+            "weight": weight,
+            "target": target,
+        }
+        return shortest(
+            lambda n: fit_sigmoid(n, log_alpha_range, progress=progress, **same),
+            *(SIGMOID, MOST[SIGMOID], limit, dtype, weight),
+        )
+    terms = integer("terms", 1 if terms is None else terms, 1, MOST[SIGMOID], remedy)
     low, high = arguments.log_alpha_range(log_alpha_range)
     asked = arguments.options(norm, "log", target, weight, exact_limit=bool(fix_limit))
-    best: tuple[float, Problem, Array] | None = None
-    families = [SigmoidFamily(terms, fixed) for fixed in ((True,) if fix_limit else (False, True))]
-    nodes, weights = quadrature(low, high, "log")
-    with progress_bar("fitting", len(families), progress) as advance:
-        for family in families:
-            problem = Problem(family, quantities(family, target, weight), low, high)
-            candidates = _candidates(problem, norm, nodes, weights)
-            advance(0.5)
-            for p in candidates:
-                to_beat = math.inf if best is None else best[0]
-                level, p = _improved(problem, p, norm, nodes, weights, to_beat)
-                if _sound(problem, p) and (best is None or level < best[0]):
-                    best = level, problem, p
-                advance(0.5 / len(candidates))
-    if best is None:
+    family = SigmoidFamily(terms, bool(fix_limit))
+    problem = Problem(family, quantities(family, target, weight), low, high)
+    found: Array | None = None
+    with progress_bar("fitting", 1, progress) as advance:
+        if norm == "minimax":
+            best = _minimax(problem, (target, weight), advance)
+            found = None if best is None else best[1]
+        else:
+            nodes, weights = quadrature(low, high, "log")
+            of_squares = least_squares_fits(problem, nodes, weights, STARTS[terms], 1e-14)
+            found = next((p for p in of_squares if _sound(problem, p)), None)
+            advance(1.0)
+    if found is None:
         raise ValueError(
             f"no fit of {terms} sigmoids was found over log_alpha in [{low:g}, {high:g}]: "
             "ask for fewer terms or a wider range"
         )
-    _, problem, p = best
-    assert isinstance(problem.family, SigmoidFamily)
-    rows = problem.family.constants(p)
+    rows = family.constants(found)
     rows = rows[np.argsort(-rows[:, 0], kind="stable")]
     formula = Formula(SIGMOID, 0.0, tuple(float(k) for k in rows.reshape(-1)))
     return make_fit(formula, problem, asked)
@@ -125,42 +153,58 @@ def fit_sigmoid(
 
 def _sound(problem: Problem, p: Array) -> bool:
     """Whether the value tends to 0 as alpha -> inf (all k3 > 0) and few digits cancel."""
-    assert isinstance(problem.family, SigmoidFamily)
-    steep = problem.family.constants(p)[:, 2]
-    return _amplitude(problem, p) <= MAX_AMPLITUDE and bool(np.all(steep > 0.0))
-
-
-def _amplitude(problem: Problem, p: Array) -> float:
-    assert isinstance(problem.family, SigmoidFamily)
-    return float(np.sum(np.abs(problem.family.constants(p)[:, 0])))
-
-
-def _candidates(problem: Problem, norm: str, nodes: Array, weights: Array) -> list[Array]:
-    """Return least-squares solutions and, for minimax with several terms, starting points."""
     family = problem.family
     assert isinstance(family, SigmoidFamily)
-    count = 1 if family.terms == 1 else 4 + 2 * family.terms
-    found = least_squares_fits(problem, nodes, weights, count)
-    found = [p for p in found if _amplitude(problem, p) <= MAX_AMPLITUDE]
-    if norm == "least_squares" or family.terms == 1:
-        return found[:1]
-    found = found[:CANDIDATES]
-    if family.terms > 3:
-        for of in arguments.TARGETS:
-            other = dataclasses.replace(problem, quantities=quantities(family, of, None))
-            more = least_squares_fits(other, nodes, weights, count)
-            found += [p for p in more if _amplitude(problem, p) <= MAX_AMPLITUDE][: CANDIDATES // 2]
-    return [*found, *starts(family, STARTS[family.terms])]
+    few = amplitude(family, p) <= MAX_AMPLITUDE * (1.0 + 1e-9)
+    return few and bool(np.all(family.constants(p)[:, 2] > 0.0))
 
 
-def _improved(
-    problem: Problem, p: Array, norm: str, nodes: Array, weights: Array, to_beat: float
-) -> tuple[float, Array]:
-    """Improve a candidate in the chosen norm; return its error in that norm and its parameters."""
-    if norm == "least_squares":
-        return problem.root_mean_square(p, nodes, weights), p
-    grid = problem.grid(GRID)
-    p = minimise_by_slsqp(problem, p, grid, to_beat)
+def _minimax(
+    problem: Problem, asked: Any, advance: Callable[[float], None]
+) -> tuple[float, Array] | None:
+    """Return the least largest error that was found, and its parameters."""
+    family, grid = problem.family, problem.grid(GRID)
+    assert isinstance(family, SigmoidFamily)
+    near = _near(family.terms, family.fixed, problem.low, problem.high, *asked)
+    advance(0.7)
+    best: tuple[float, Array] | None = None
+    for p in near:
+        level, p = _sharpened(problem, p, grid, math.inf if best is None else best[0])
+        if _sound(problem, p) and (best is None or level < best[0]):
+            best = level, p
+        advance(0.3 / len(near))
+    return best
+
+
+@lru_cache(maxsize=64)  # A ladder asks for the same fits of fewer terms.
+def _near(
+    terms: int, fixed: bool, low: float, high: float, target: str, weight: Any
+) -> list[Array]:
+    """Return a few parameters that are close to fits of the least largest error, the best first."""
+    family = SigmoidFamily(terms, fixed)
+    problem = Problem(family, quantities(family, target, weight), low, high)
+    nodes, grid = problem.grid(NODES), problem.grid(GRID)
+    found = least_squares_fits(problem, nodes, np.ones_like(nodes), STARTS[terms])
+    if terms > 1:
+        fewer = SigmoidFamily(terms - 1, fixed)
+        for p in _near(terms - 1, fixed, low, high, target, weight)[:2]:
+            found += with_one_more(problem, nodes, fewer.constants(p))
+    found = [of_high_power(problem, p, nodes) for p in found]
+    few: list[tuple[float, Array]] = []
+    many: list[tuple[float, Array]] = []
+    for p in found:
+        size = amplitude(family, p)
+        if size <= 2.0 * MAX_AMPLITUDE:
+            (few if size <= MAX_AMPLITUDE else many).append((problem.worst(p, grid), p))
+    # The last search pulls a sum of |k1| that is somewhat too large below the limit.
+    near = distinct(few, APART)[:CANDIDATES] + distinct(many, APART)[: CANDIDATES // 2]
+    # Along a ridge on which two terms nearly cancel, it takes many steps.
+    further = [of_high_power(problem, p, nodes, 5 * STEPS) for _, p in near[:2]]
+    return [*(p for _, p in near), *further]
+
+
+def _sharpened(problem: Problem, p: Array, grid: Array, to_beat: float) -> tuple[float, Array]:
+    p = with_rising_signs(problem, minimise_by_slsqp(problem, p, grid, to_beat))
     level = problem.worst(p, grid)
     if len(problem.quantities) == 1 and level < 1.01 * to_beat:
         sharper = remez(problem, p, grid)

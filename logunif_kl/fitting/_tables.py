@@ -30,9 +30,10 @@ def tables(fit: Any) -> list[Table]:
     ]
     if fit.extrema:
         extrema = [(e.quantity, _place(fit, e.log_alpha), f"{e.error:+.6e}") for e in fit.extrema]
-        head = f"The error alternates at {len(extrema)} points"
-        if fit.target != "both" and len(extrema) <= len(fit.coefficients):
-            head = f"Largest errors, at {len(extrema)} of the points (a better fit may exist)"
+        alternates = fit.target != "both" and len(extrema) > len(fit.coefficients)
+        head = "Largest errors"
+        if alternates:
+            head = f"The error alternates at {len(extrema)} points"
         made.append(Table(head, ("of", "log_alpha", "error"), extrema))
     return made
 
@@ -43,17 +44,22 @@ def title(fit: Any) -> str:
 
 def description(fit: Any) -> str:
     """Describe a fit in one line: its family, its norm, its target and its range."""
-    low, high = fit.log_alpha_range
-    where = f"log alpha in [{low:.3g}, {high:.3g}]"
     what = "one sigmoid" if fit.terms == 1 else f"{fit.terms} sigmoids"
     if fit.family == POLYNOMIAL:
-        where = f"alpha in [{math.exp(low):.3g}, {math.exp(high):.3g}]"
         what = f"polynomial of degree {fit.terms}"
-    elif math.isinf(low) and math.isinf(high):
-        where = "every alpha"
     target = "value and gradient" if fit.target == "both" else fit.target
     norm = fit.norm.replace("_", " ")
-    return f"{what}, {norm} of the {target}, {where}"
+    return f"{what}, {norm} of the {target}, {over(fit)}"
+
+
+def over(fit: Any) -> str:
+    """Describe the range of a fit."""
+    low, high = fit.log_alpha_range
+    if fit.family == POLYNOMIAL:
+        return f"alpha in [{math.exp(low):.3g}, {math.exp(high):.3g}]"
+    if math.isinf(low) and math.isinf(high):
+        return "every alpha"
+    return f"log alpha in [{low:.3g}, {high:.3g}]"
 
 
 def relative(error: float) -> str:

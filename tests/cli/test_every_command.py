@@ -17,7 +17,8 @@ from logunif_kl.cli import main
     [
         ("", "the following arguments are required: COMMAND"),
         ("nonsense", "invalid choice: 'nonsense'"),
-        ("compare --nonsense", "unrecognized arguments: --nonsense"),
+        ("--nonsense table", "unrecognized arguments: --nonsense; see logunif-kl --help"),
+        ("compare --nonsense", "arguments: --nonsense; see logunif-kl compare --help"),
         ("table -1", "alpha must not be negative, but -1 was given"),
         ("table x", "alpha must be a number, but 'x' was given"),
         ("table nan", "alpha must be a number, but 'nan' was given"),
@@ -43,6 +44,11 @@ from logunif_kl.cli import main
         ("fit --formula cobol", "there is no language 'cobol' to write a formula in"),
         ("fit --formula c --json -", "--formula and --json - would both be printed"),
         ("fit --gradient", "--gradient writes the derivative as source code: add --formula c"),
+        ("fit --max-error 1e-3 --terms 2", "--terms and --max-error were both given"),
+        ("fit --max-error 5e-3 --round 2", "--round 2 raises the error to 0.0088, but --max"),
+        ("fit --max-error 5e-3 --dtype half", "there is no dtype 'half': choose from float64"),
+        ("fit --dtype float32", "--dtype needs --formula c or --max-error: add one"),
+        ("fit --ladder 2 --max-error 1e-3", "--ladder makes many fits, but --max-error"),
         ("fit --ladder 2 --terms 2", "--ladder makes many fits, but --terms"),
         ("fit --plot figure.xyz", "its suffix must name a format"),
         ("validate nothing", "there is no method 'nothing': choose from kingma"),
@@ -81,6 +87,15 @@ def test_the_tables_show_the_known_figures(command, words, capsys):
     assert all(word in " ".join(out.split()) for word in words)
     assert "…" not in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_help_shows_choices(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    for choices in ("--norm {minimax,least_squares}", "--dtype {float64,float32}"):
+        assert choices in shown
+    assert "{python,numpy,torch,jax,c,latex}" in shown
 
 
 @pytest.mark.parametrize("command", ["compare", "fit"])

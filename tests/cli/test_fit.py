@@ -18,6 +18,8 @@ from logunif_kl.fitting import Fit, fit_polynomial, fit_sigmoid
         (["--norm", "least_squares"], lambda: fit_sigmoid(1, norm="least_squares")),
         (["--target", "gradient"], lambda: fit_sigmoid(1, target="gradient")),
         (["--weight", "relative"], lambda: fit_sigmoid(1, weight="relative")),
+        (["--max-error", "2e-3", "--dtype", "float32"], lambda: fit_sigmoid(2)),
+        (["polynomial", "--max-error", "1e-3"], lambda: fit_polynomial(6)),
         (["--round", "4"], lambda: fit_sigmoid(1).rounded(4)),
         (["polynomial", "--degree", "4"], lambda: fit_polynomial(4)),
         (["polynomial", "--alpha-range", "0", "1"], lambda: fit_polynomial(3, (0.0, 1.0))),
@@ -35,11 +37,15 @@ def test_every_option_reaches_the_fit(arguments, expected, capsys):
     assert Fit.from_json(json.dumps(json.loads(out)["fit"])) == expected()
 
 
-@pytest.mark.parametrize("words", ["python", "numpy", "torch", "jax", "c", "latex", "c --gradient"])
+@pytest.mark.parametrize(
+    "words",
+    ["python", "numpy", "torch", "jax", "c", "latex", "c --gradient", "c --dtype float32"],
+)
 def test_the_formula_is_all_that_is_printed(words, capsys):
     language, *options = words.split()
     assert main(["fit", "--formula", language, *options]) == 0
-    written = fit_sigmoid(1).formula(language, gradient=bool(options))
+    dtype = "float32" if "float32" in options else "float64"
+    written = fit_sigmoid(1).formula(language, gradient="--gradient" in options, dtype=dtype)
     assert capsys.readouterr().out.strip() == written.strip()
 
 
@@ -58,7 +64,8 @@ def test_the_formula_takes_a_convention(tmp_path, capsys):
 
 
 def test_the_ladder(capsys):
-    assert main(["fit", "--ladder", "1", "--json", "-"]) == 0
+    range_given = ["--log-alpha-range", "-5", "inf"]
+    assert main(["fit", "--ladder", "1", *range_given, "--json", "-"]) == 0
     (rung,) = json.loads(capsys.readouterr().out)["rungs"]
-    assert Fit.from_json(json.dumps(rung["value"])) == fit_sigmoid(1)
+    assert Fit.from_json(json.dumps(rung["value"])) == fit_sigmoid(1, (-5.0, float("inf")))
     assert rung["published"]["name"] == "molchanov"

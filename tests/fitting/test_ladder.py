@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from logunif_kl.fitting import Fit, ladder
+from logunif_kl.fitting import Fit, fit_polynomial, fit_sigmoid, ladder
 
 climbed = functools.cache(ladder)
 
@@ -47,6 +47,22 @@ def test_the_literature_is_beaten_at_equal_cost(top, family, terms, name):
     assert rung.gradient.max_grad_error < rung.published.max_grad_error
     # the formula made for the value has the better gradient too
     assert rung.value.max_grad_error < rung.published.max_grad_error
+
+
+def test_a_ladder_over_another_range():
+    for family, over in (
+        ("sigmoid", {"log_alpha_range": (-200.0, 1.0)}),
+        ("polynomial", {"alpha_range": (0.1, 0.5)}),
+    ):
+        top = 1 if family == "sigmoid" else 3
+        rung = ladder(top, family, **over)[-1]
+        make = fit_sigmoid if family == "sigmoid" else fit_polynomial
+        assert rung.value == make(top, *over.values())
+        assert rung.value.max_error < rung.published.max_error
+        (name,) = over
+        other = "polynomial" if family == "sigmoid" else "sigmoid"
+        with pytest.raises(ValueError, match=f"{name} was given for the family '{other}', whose"):
+            ladder(1, other, **over)
 
 
 def test_progress_sees_every_rung():

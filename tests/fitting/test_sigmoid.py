@@ -81,11 +81,23 @@ def test_two_sigmoids():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("terms", "reached"), [(3, 1.88e-4), (4, 4.2e-5)])
-def test_more_sigmoids(terms, reached):
-    fit = fit_sigmoid(terms)
-    assert fit.max_error < reached
-    assert sum(abs(k) for k in fit.coefficients[::3]) <= 4.0
+@pytest.mark.parametrize(
+    ("terms", "low", "high", "target", "reached"),
+    [
+        # what 60 seconds of random starts find
+        (3, -6.0, 6.0, "value", 1.131e-4),
+        (4, -6.0, 6.0, "value", 2.64e-5),
+        (3, -math.inf, math.inf, "value", 1.88e-4),
+        (4, -math.inf, math.inf, "value", 3.98e-5),
+        (5, -math.inf, math.inf, "value", 2.25e-6),
+        (4, -math.inf, math.inf, "gradient", 4.8e-4),
+        (5, -math.inf, math.inf, "gradient", 1.55e-4),
+    ],
+)
+def test_more_sigmoids(terms, low, high, target, reached):
+    fit = fit_sigmoid(terms, (low, high), target=target)
+    assert fit.level < reached
+    assert sum(abs(k) for k in fit.coefficients[::3]) <= 4.0 * (1.0 + 1e-9)
     if terms == 3:
         errors = np.array([e.error for e in fit.extrema])
         assert errors.size == 10

@@ -187,6 +187,8 @@ def ladder(results: Record) -> str:
             ("relative error of the gradient", slope("gradient")),
         )
     ]
+    seconds = results["cpu_seconds"]["sigmoid"]
+    shown.append(f"All fits of sigmoids in this table took {seconds:.0f} s of CPU time.")
     for rung in results["rungs"]:
         if (rung["family"], rung["terms"]) in _PASTED:
             text = rung["value_text"]["torch"].rstrip()

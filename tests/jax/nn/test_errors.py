@@ -246,6 +246,9 @@ nn.categorical_log_likelihood(jnp.ones((3, 1)), jnp.zeros(3, int))
     bernoulli_log_likelihood for a single logit
 nn.categorical_log_likelihood(jnp.ones((3, 2)), jnp.ones((3, 1), int))
     ValueError: labels has shape (3, 1), but (3,) is needed: reshape it
+nn.categorical_log_likelihood(jnp.ones((3, 4, 5)), jnp.ones((3, 5), int))
+    ValueError: labels of shape (3, 5) fit logits of shape (3, 4, 5) only with classes in axis 1,
+    but they must be last: pass jnp.moveaxis(logits, 1, -1)
 nn.normal_log_likelihood(jnp.ones((3, 1)), jnp.ones(3))
     ValueError: targets has shape (3,), but (3, 1) is needed: reshape it
 nn.normal_log_likelihood(jnp.zeros((4, 1)), jnp.zeros((4, 1)), jnp.zeros(4))

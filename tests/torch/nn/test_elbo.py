@@ -316,6 +316,27 @@ class TestInputs:
             (soft * logits.log_softmax(-1)).sum(-1),
         )
 
+    @pytest.mark.parametrize(
+        ("logits", "target", "words"),
+        [
+            ((2, 5, 7), torch.zeros(2, 5).long(), "fit class_dim=-1: pass class_dim"),
+            ((2, 7, 7), torch.zeros(2, 7).long(), "fit class_dim=-1 as well as class_dim=1: pass"),
+            ((2, 5, 7), torch.full((2, 5, 7), 1 / 7), "fit class_dim=-1 as well as class_dim=1"),
+            ((2, 3, 3, 3), torch.zeros(2, 3, 3).long(), "as well as class_dim=1: pass class_dim"),
+            ((2, 5, 7), torch.zeros(2, 3).long(), r"target of shape \(2, 3\) was given for logits"),
+        ],
+    )
+    def test_the_dimension_of_the_classes_is_never_guessed(self, logits, target, words):
+        logits = torch.randn(logits)
+        expected = partial(nn.expected_categorical_log_likelihood, nn.Moments(logits))
+        for likelihood in (partial(nn.categorical_log_likelihood, logits), expected):
+            with pytest.raises(ValueError, match=words):
+                likelihood(target)
+        if "class_dim" in words:
+            found = nn.expected_categorical_log_likelihood(nn.Moments(logits), target, class_dim=-1)
+            same = nn.categorical_log_likelihood(logits, target, class_dim=-1)
+            torch.testing.assert_close(found, same)
+
     def test_a_head_of_two(self):
         """The mean and the logarithm of the variance."""
         mean, log_sigma2, y = torch.randn(3, 4, 2)

@@ -154,7 +154,9 @@ class TestCategorical:
         assert found.shape == (2, 4)
         assert found[1, 2] == 0.0
         p = torch.nn.functional.one_hot(y.clamp(min=0), 3).movedim(-1, 1) * (y != -100).unsqueeze(1)
-        of_probabilities = nn.expected_categorical_log_likelihood(output, p.float(), form)
+        of_probabilities = nn.expected_categorical_log_likelihood(
+            output, p.float(), form, class_dim=1
+        )
         torch.testing.assert_close(found, of_probabilities)
 
     @every_form

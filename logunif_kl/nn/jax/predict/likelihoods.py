@@ -52,6 +52,11 @@ def categorical_log_likelihood(logits: Any, labels: Any, *, ignore_index: int | 
     given, labels = labels, real_numbers("labels", labels)
     if not jnp.issubdtype(labels.dtype, jnp.integer):
         raise TypeError(f"labels must hold integers, but {labels.dtype} was given: pass int32")
+    if logits.ndim > 2 and labels.shape == logits.shape[:1] + logits.shape[2:] != logits.shape[:-1]:
+        raise ValueError(
+            f"labels of shape {labels.shape} fit logits of shape {logits.shape} only with classes"
+            " in axis 1, but they must be last: pass jnp.moveaxis(logits, 1, -1)"
+        )
     check_shapes("labels", labels.shape, logits.shape[:-1])
     if logits.shape[-1] == 1:
         raise ValueError(

@@ -127,7 +127,7 @@ def expected_bernoulli_log_likelihood(
 
 
 def expected_categorical_log_likelihood(
-    output: Moments, target: Tensor, form: str = "tilted"
+    output: Moments, target: Tensor, form: str = "tilted", *, class_dim: int | None = None
 ) -> Tensor:
     """Compute a bound or estimate of E[log p(target)] for a categorical likelihood, for `ELBO`.
 
@@ -147,7 +147,7 @@ def expected_categorical_log_likelihood(
     ----------
     output : Moments
         The moments of the logits, of shape (M, classes, ...).
-    target : Tensor
+    target, class_dim
         As for `categorical_log_likelihood`.
     form : {"tilted", "quadratic", "taylor"}
         Which penalty to subtract.
@@ -182,9 +182,11 @@ def expected_categorical_log_likelihood(
     """
     one_of("form", form, FORMS)
     mean, variance = _moments_of(output)
-    found = categorical_log_likelihood(mean, target)
+    found = categorical_log_likelihood(mean, target, class_dim=class_dim)
+    dim = 1 if class_dim is None else class_dim
+    mean, variance = mean.movedim(dim, 1), variance.movedim(dim, 1)
     if target.is_floating_point():
-        counted = target.sum(1)
+        counted = target.sum(dim)
     else:
         counted = (target != -100).to(variance.dtype)
     log_p = F.log_softmax(mean, 1)

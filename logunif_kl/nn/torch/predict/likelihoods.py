@@ -18,7 +18,7 @@ Tensor = torch.Tensor
 
 
 def categorical_log_likelihood(
-    logits: Tensor, target: Tensor, *, class_dim: int = 1, ignore_index: int = -100
+    logits: Tensor, target: Tensor, *, class_dim: int | None = None, ignore_index: int = -100
 ) -> Tensor:
     """Compute log p(target) of each example for a categorical likelihood, for use in `ELBO`.
 
@@ -30,9 +30,10 @@ def categorical_log_likelihood(
         Of shape (M, classes, ...), not normalised.
     target : Tensor
         Classes (integers of shape (M, ...)), or probabilities of the shape of `logits`.
-    class_dim : int
-        The dimension of the classes in `logits`, and in `target` if it holds probabilities. For
-        language models with logits of shape (M, time, classes), pass
+    class_dim : int, optional
+        The dimension of the classes in `logits`, and in `target` if it holds probabilities. The
+        default is 1, but must be passed if the last dimension fits `target` as well. For language
+        models with logits of shape (M, time, classes), pass
         ``functools.partial(nn.categorical_log_likelihood, class_dim=-1)`` to `ELBO`.
     ignore_index : int
         The class of labels that do not count, such as those of padding: log p is 0 for them, with
@@ -49,8 +50,8 @@ def categorical_log_likelihood(
         If `target` is not a tensor, or `class_dim` is not an integer.
     ValueError
         If `logits` has no dimension `class_dim` for the classes, or only one class, or if the
-        dimension is the first, which is that of the examples; or if a `target` of floating type is
-        not of the shape of `logits`.
+        dimension is the first, which is that of the examples; or if `target` does not have the
+        shape of `logits`, without the classes if it holds integers.
 
     Examples
     --------
@@ -66,7 +67,14 @@ def categorical_log_likelihood(
             f"logits must be of shape (M, classes), but {tuple(logits.shape)} was given: add the "
             "dimension of the minibatch"
         )
-    dim = check_class_dim(class_dim, logits)
+    dim = 1 if class_dim is None else check_class_dim(class_dim, logits)
+    if class_dim is None and logits.ndim > 2 and _fits(target, logits, -1):
+        also = " as well as class_dim=1" * _fits(target, logits, 1)
+        raise ValueError(
+            f"logits of shape {tuple(logits.shape)} and a target of shape {tuple(target.shape)} "
+            f"fit class_dim=-1{also}: pass class_dim, to ELBO as functools.partial(likelihood, "
+            "class_dim=-1)"
+        )
     if target.is_floating_point():
         if target.shape != logits.shape:
             raise ValueError(
@@ -82,6 +90,11 @@ def categorical_log_likelihood(
             "always 1: use bernoulli_log_likelihood for a single logit"
         )
     if not target.is_floating_point():
+        if not _fits(target, logits, 1):
+            raise ValueError(
+                f"target of shape {tuple(target.shape)} was given for logits whose shape without "
+                f"the classes is {tuple(logits.select(1, 0).shape)}: pass one class for each"
+            )
         target = target.long()  # cross_entropy accepts no other integers
     return -F.cross_entropy(logits, target, reduction="none", ignore_index=ignore_index)
 
@@ -201,6 +214,14 @@ def check_class_dim(class_dim: int, logits: Tensor) -> int:
             f"is that of the examples: pass one from 1 to {logits.ndim - 1}, or -1"
         )
     return dim
+
+
+def _fits(target: Tensor, logits: Tensor, dim: int) -> bool:
+    """Whether a target has the shape that it needs if the classes are in this dimension."""
+    shape = list(logits.shape)
+    if not target.is_floating_point():
+        del shape[dim]
+    return list(target.shape) == shape
 
 
 def _check_target(target: Any) -> None:
