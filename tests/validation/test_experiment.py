@@ -20,7 +20,6 @@ NOT_RUN = {
     "haussmann2018.published_dense",
     "kingma2015.convergence",
     "kingma2015.minibatch_size",
-    "kingma2015.ratios_by_likelihood",
 }
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from logunif_kl._atomic_io import plain_log_scale
 from logunif_kl.torch import nn
 from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import columns, number, with_error
@@ -116,6 +117,26 @@ def reached(points: list[tuple[Record, float]], wanted: float) -> Record | None:
     return None
 
 
+def apart(rows: list[Record], layer: str, estimator: str) -> float:
+    """Return the largest factor between two trainings' ratios at equal likelihoods, or NaN.
+
+    The ratios of the second are interpolated, in logarithms, at the stages of the first.
+    """
+    first, second = (
+        [(math.log(-row["log_likelihood"]), math.log(ratio)) for row, ratio in points]
+        for points in (
+            curve(rows, case, layer, estimator) for case in dict.fromkeys(r["case"] for r in rows)
+        )
+    )
+    factors = [math.nan]
+    for x, y in first:
+        for (before, high), (after, low) in pairwise(second):
+            if after <= x < before:
+                between = high + (low - high) * (x - before) / (after - before)
+                factors.append(math.exp(abs(y - between)))
+    return max(factors[1:], default=math.nan)
+
+
 def compared(rows: list[Record]) -> Iterator[Record]:
     """Look up each of the paper's ratios in each training."""
     for case in dict.fromkeys(row["case"] for row in rows):
@@ -148,12 +169,13 @@ def draw(record: Record) -> Any:
             label = f"the paper, {epochs} epochs"
             axes.axhline(height, color="0.4", linestyle=style, label=label)
         axes.set_title(f"{layer} layer, {TITLES[estimator]}", fontsize="medium")
+        plain_log_scale(axes)
     grid[0][0].invert_xaxis()
     for axes in grid[-1]:
-        axes.set_xlabel("−log-likelihood of a training image, without noise")
+        axes.set_xlabel("−log-likelihood of a training image")
     for axes_row in grid:
         axes_row[0].set_ylabel("variance / local reparameterisation's")
-    grid[0][0].legend(fontsize="small")
+    grid[0][0].legend(fontsize="small", loc="lower left")
     return figure
 
 
@@ -183,9 +205,10 @@ def show(record: Record) -> str:
     def at(name: str, digits: int) -> Any:
         def cell(row: Record) -> str:
             where = row["reached"]
-            if where is None:
-                return f"never: {number(row['least'], 2)} to {number(row['greatest'], 2)}"
-            return number(where[name], digits)
+            if where is not None:
+                return number(where[name], digits)
+            ours = f"never: {number(row['least'], 2)} to {number(row['greatest'], 2)}"
+            return ours if name == "epochs" else "–"
 
         return cell
 
@@ -202,29 +225,37 @@ def show(record: Record) -> str:
     )
     return (
         f"{trained}\n\nThe paper's ratios, looked up on these curves:\n\n{looked_up}\n\n"
-        f"{_said(record['compared'])}"
+        f"{_said(record)}"
     )
 
 
-def _said(found: list[Record]) -> str:
+def _said(record: Record) -> str:
     """Say whether one stage of a training has all ratios that the paper prints for one."""
-    text = []
+    text, found = [], record["compared"]
     for case in dict.fromkeys(row["case"] for row in found):
         for epochs in printed.EPOCHS:
             rows = [r for r in found if (r["case"], r["paper_epochs"]) == (case, epochs)]
-            losses = [-r["reached"]["log_likelihood"] for r in rows if r["reached"]]
-            errors = [r["reached"]["test_error_percent"] for r in rows if r["reached"]]
-            said = f"- {case}, the paper's {epochs} epochs: {len(losses)} of {len(rows)} ratios"
-            if losses:
-                said += (
-                    f", at log-likelihoods from {number(-max(losses), 2)} to "
-                    f"{number(-min(losses), 2)} and test errors from {min(errors):.2f} to "
-                    f"{max(errors):.2f} %, where the paper has "
-                    f"{printed.TEST_ERROR_AFTER[epochs]:g} %"
-                )
-            text.append(said)
-    return "How many of the four ratios our training passes through, and where:\n\n" + "\n".join(
-        text
+            there = [r["reached"] for r in rows if r["reached"]]
+            said = f"- {case}, the paper's {epochs} epochs: {len(there)} of {len(rows)} ratios"
+            for name, title, digits in (
+                ("log_likelihood", ", at log-likelihoods of ", 2),
+                ("test_error_percent", " and test errors in % of ", 3),
+            ):
+                ends = [
+                    number(f(each[name] for each in there), digits) for f in (min, max) if there
+                ]
+                said += title + " to ".join(dict.fromkeys(ends)) if there else ""
+            paper = printed.TEST_ERROR_AFTER[epochs]
+            text.append(f"{said}, where the paper has {paper:g}" if there else said)
+    factors = "; ".join(
+        f"{number(apart(record['rows'], layer, name), 3)} ({layer} layer, {TITLES[name]})"
+        for layer, name in RATIOS
+    )
+    lines = "\n".join(text)
+    return (
+        f"How many of the four ratios our training passes through, and where:\n\n{lines}\n\nAt "
+        "equal likelihoods the two learning rates give ratios that differ by a factor of at most "
+        f"{factors}."
     )
 
 
