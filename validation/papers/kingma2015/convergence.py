@@ -1,6 +1,6 @@
 """Abstract: learning curves by estimator.
 
-784-400-400-400-10 with independent weight noise (variational B), trained by local
+784-200-200-200-10 with independent weight noise (variational B), trained by local
 reparameterisation and by one sample of the weights for each minibatch, with the same initial
 weights and order of the examples. After each epoch the expected log-likelihood of a training image
 is measured by one draw of the noise, in the same way for both. A weight sample for each data point,
@@ -185,7 +185,7 @@ def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return {"rows": parts.by_seed("networks", cells, settings, train, dataset, parts)}
 
 
-FULL = {"hidden": [400] * 3, "epochs": 20, "minibatches": [100, 1000]}
+FULL = {"hidden": [200] * 3, "epochs": 20, "minibatches": [100, 1000]}
 QUICK = {"hidden": [32] * 3, "epochs": 6, "minibatches": [24, 120]}
 EXPERIMENT = Experiment(
     __file__, measure, show, FULL, QUICK, place=13, seeds=(1, 2, 3), parted=True, draw=draw
