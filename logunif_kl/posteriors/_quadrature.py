@@ -221,6 +221,12 @@ def _half_line(
     weight_at = point - dist.zero
     logs: dict[float, tuple[float, float]] = {}
 
+    def over(t: float) -> float:
+        """Return log(p |w|) for the prior p, or 0 without one."""
+        if dist.over is None:
+            return 0.0
+        return dist.over(dist.scale * (weight_at + direction * math.exp(t)))
+
     def log_density(t: float) -> tuple[float, float]:
         """Return the logarithms of the density of t and of q |w|."""
         if t not in logs:
@@ -228,9 +234,7 @@ def _half_line(
             weight = abs(weight_at + direction * distance) if weight_at else distance
             log_q = dist.logpdf(point + direction * distance)
             if -math.inf < log_q < math.inf and weight > 0.0:
-                signed = dist.scale * (weight_at + direction * distance)
-                over = dist.over(signed) if dist.over is not None else 0.0
-                logs[t] = log_q + t, log_q + math.log(weight) - over
+                logs[t] = log_q + t, log_q + math.log(weight) - over(t)
             else:
                 logs[t] = -math.inf, 0.0
         return logs[t]
@@ -268,7 +272,9 @@ def _half_line(
         side.edge = max(side.edge, abs(log_qw))
         part, decay, doubt = extrapolated(end, outwards)
         if not math.isfinite(doubt):
-            side.mass_error += beyond_range(end)
+            missing = beyond_range(end)
+            side.mass_error += missing
+            side.error += missing * abs(over(end)) if missing else 0.0
             return
         if weight_at == 0.0 or outwards > 0.0:  # |w| is proportional to exp(t)
             value, drift = part * (1.0 - log_qw), 0.0
@@ -279,8 +285,9 @@ def _half_line(
         side.beyond += part
         side.entropy += value
         side.error += doubt * (abs(value) + part) + abs(part * drift)
-        if dist.over is not None:  # allow `over` to change by 1 per unit of t
-            side.error += part * (1.0 + 1.0 / decay)
+        if dist.over is not None:  # allow `over` to change by 1 per unit of t, or by its slope
+            slope = (over(end) - over(end - outwards * _STRIDE)) / _STRIDE
+            side.error += part * (1.0 + max(1.0, abs(slope)) / decay)
         side.mass_error += doubt * part + max(0.0, beyond_range(end) - part)
 
     def beyond_range(end: float) -> float:

@@ -86,6 +86,28 @@ def test_power(posterior, c):
     assert error < 1e-7
 
 
+@pytest.mark.parametrize(
+    ("posterior", "c"),
+    [(stats.dgamma(0.01), 3.0), (stats.dgamma(0.02), 100.0), (stats.t(0.05), 0.5)],
+    ids=lambda each: each.dist.name if hasattr(each, "dist") else str(each),
+)
+def test_power_of_what_is_beyond_the_range_of_floats(posterior, c):
+    """The error covers mass at so small or so large w that log p(w) there decides the integral."""
+    value, error = neg_kl_posterior(posterior, prior=PowerPrior(c), return_error=True)
+    (a,) = posterior.args
+    with mpmath.workdps(30):
+        if posterior.dist.name == "dgamma":
+            mean_log = mpmath.digamma(a)
+            entropy = a + mpmath.loggamma(a) + (1 - a) * mean_log + mpmath.log(2)
+        else:
+            spread = mpmath.digamma((a + 1) / 2) - mpmath.digamma(a / 2)
+            entropy = (a + 1) / 2 * spread + mpmath.log(a) / 2
+            entropy += mpmath.log(mpmath.beta(a / 2, 0.5))
+            mean_log = (mpmath.log(a) + mpmath.digamma(0.5) - mpmath.digamma(a / 2)) / 2
+        exact = float(entropy - c * mean_log)
+    assert abs(value - exact) <= error < 1.0
+
+
 def test_power_refusals():
     with pytest.raises(ValueError, match="c must be finite, but inf was given: pass 1"):
         PowerPrior(math.inf)

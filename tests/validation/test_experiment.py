@@ -14,6 +14,13 @@ from validation.experiment import PAPERS, Experiment, experiments, names  # noqa
 from validation.paths import ROOT  # noqa: E402
 
 ALL = experiments()
+# Their code is there, and their full runs have not ended.
+NOT_RUN = {
+    "haussmann2018.authors_initial",
+    "haussmann2018.published_dense",
+    "kingma2015.convergence",
+    "kingma2015.minibatch_size",
+}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -27,7 +34,9 @@ class TestEach:
 
     @pytest.fixture
     def made(self, name):
-        return ALL[name].read()
+        found = ALL[name].read()
+        assert (found is None) == (name in NOT_RUN)
+        return found or pytest.skip("its full run has not ended")
 
     def test_the_committed_record_is_a_full_one_of_the_data(self, name, made):
         assert made["settings"]["quick"] is False

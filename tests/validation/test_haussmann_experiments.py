@@ -19,6 +19,7 @@ from validation.papers.haussmann2018 import (  # noqa: E402
     first_epochs,
     learning_curves,
     networks,
+    published_dense,
 )
 from validation.training import data  # noqa: E402
 from validation.training.loop import seeded  # noqa: E402
@@ -58,6 +59,42 @@ def test_the_network_of_the_paper():
     shapes = [tuple(m.weight.shape) for m in model if isinstance(m, nn.VariationalLayer)]
     assert shapes == [(20, 1, 5, 5), (50, 20, 5, 5), (500, 800), (10, 500)]
     assert model(torch.zeros(2, 784)).shape == (2, 10)
+
+
+def test_the_initial_values_of_the_published_code():
+    model = networks.network(784, 1, seeded(1, 1))
+    networks.as_the_authors(model, seeded(1, 3))
+    for layer in model:
+        if isinstance(layer, nn.VariationalLayer):
+            n = layer.weight[0].numel() * (24 / 25 if layer.weight.ndim == 4 else 1)
+            spread = 4.0 / math.sqrt(2 * layer.weight.numel())  # of its standard deviation
+            assert float(layer.weight.detach().std()) * math.sqrt(n) == pytest.approx(1, rel=spread)
+            log_sigma2 = layer.get_parameter("log_sigma2").detach()
+            assert float((log_sigma2 + 9.0).abs().max()) < 0.006
+            assert not layer.bias.detach().any()
+
+
+class TestPublishedDense:
+    @pytest.mark.parametrize("name", published_dense.CASES)
+    def test_the_estimator_and_the_prior(self, name):
+        model = published_dense.network(name, [4, 3, 2], 1, seeded(1, 1))
+        layer = model[0]
+        assert layer.estimator == ("local" if name == "normal_vbp" else "per_batch")
+        if name != "mixture":
+            assert layer.penalty.variance == 1.0 / published_dense.PRECISION
+
+    def test_statements_at_each_width(self):
+        errors = {"normal_vbp": 1.4, "normal": 1.8, "mixture": 1.3}
+        rows = [
+            {"prior": prior, "units": units, "seed": seed, "test_error": error}
+            for prior, error in errors.items()
+            for units in (400, 800)
+            for seed in (1, 2)
+            if (prior, units) != ("mixture", 800)
+        ]
+        found = list(published_dense.statements(rows))
+        assert [each["units"] for each in found] == [[400, 800], [400]]
+        assert [each["agrees"] for each in found] == [True, True]
 
 
 class TestDense:

@@ -1,6 +1,7 @@
 """The experiments of Kingma et al. 2015: what their records show, and what decides agreement."""
 
 import itertools
+import math
 from functools import partial
 
 import pytest
@@ -10,8 +11,11 @@ pytest.importorskip("sklearn")
 
 from tests.validation.experiments import committed, quick  # noqa: E402
 from validation.papers.kingma2015 import (  # noqa: E402
+    convergence,
     gradient_variance,
+    minibatch_size,
     printed,
+    ratios_by_likelihood,
     test_error,
 )
 from validation.training import networks  # noqa: E402
@@ -144,3 +148,63 @@ class TestExtraVariance:
                 right, printed_one = row["slope"]["eps"], row["slope"]["eps_squared"]
                 assert abs(right["value"] - 1.0) < 4 * right["standard_error"] < 0.12
                 assert abs(printed_one["value"] - 1.0) > 5 * printed_one["standard_error"]
+
+
+class TestMinibatchSize:
+    @staticmethod
+    def rows(covariance, power=-1.0):
+        """Variances that follow Eq. 5 with V = 100, or another power of M, for three seeds."""
+
+        def row(seed, noise):
+            each = [
+                {"estimator": name, "layer": layer, "minibatch": size, "variance": value}
+                for size in (10, 100, 1000)
+                for layer in printed.LAYERS
+                for name, value in {
+                    **dict.fromkeys(minibatch_size.EACH[noise], (100.0 + seed) * size**power),
+                    "per_batch": (100.0 + seed) / size + (1.0 - 1.0 / size) * covariance,
+                }.items()
+            ]
+            return {"noise": noise, "seed": seed, "epochs": 1, "variances": each}
+
+        return [row(seed, noise) for noise in minibatch_size.METHODS for seed in (1, 2, 3)]
+
+    def test_the_covariance_of_equation_5(self):
+        for found in minibatch_size.covariances(self.rows(4.0), [10, 100, 1000]):
+            size, (share, half) = found["minibatch"], found["share"]
+            assert found["covariance"][0] == pytest.approx(4.0, rel=1e-12)
+            assert share == pytest.approx(1.0 / (1.0 + 102.0 / (4.0 * (size - 1.0))), rel=1e-3)
+            assert half < 0.01
+
+    @pytest.mark.parametrize(
+        ("covariance", "power", "agrees"),
+        [
+            (4.0, -1.0, [True] * 3),
+            (4.0, -0.9, [False, True, True]),
+            (1e-3, -1.0, [True, True, False]),
+        ],
+    )
+    def test_statements(self, covariance, power, agrees):
+        found = list(minibatch_size.statements(self.rows(covariance, power)))
+        of_correlated = [f["agrees"] for f in found if "correlated" in f["statement"]]
+        assert of_correlated == agrees
+
+
+def test_the_epochs_to_a_value():
+    curve = [-3.0, -2.0, -1.5, -1.6, -1.0]
+    wanted = {-3.5: 1.0, -2.0: 2.0, -1.75: 2.5, -1.3: 4.5, -0.5: math.inf}
+    for value, epochs in wanted.items():
+        assert convergence.epochs_to(curve, value) == pytest.approx(epochs)
+
+
+def test_where_a_ratio_is_reached():
+    """Logarithms are interpolated; the first of two places counts."""
+    points = [
+        ({"epochs": e, "log_likelihood": -x, "network": {"test_error_percent": 5.0}}, ratio)
+        for e, x, ratio in ((1, 0.1, 8.0), (4, 0.001, 2.0), (9, 1e-5, 8.0))
+    ]
+    found = ratios_by_likelihood.reached(points, 4.0)
+    assert found["epochs"] == pytest.approx(2.0)
+    assert found["log_likelihood"] == pytest.approx(-0.01)
+    assert found["test_error_percent"] == pytest.approx(5.0)
+    assert ratios_by_likelihood.reached(points, 9.0) is None

@@ -115,6 +115,16 @@ class TestNetworks:
         assert torch.equal(y[y != 0], torch.full_like(y[y != 0], 3.0 / 0.8))
         assert drop.eval()(x) is x
 
+    def test_the_options_of_its_layers(self):
+        """Some are those of the posterior, and the others of the layer itself."""
+        options = {"penalty": "kingma", "estimator": "per_batch", "sharing": "layer"}
+        model = networks.network(
+            "variational_b", 4, [3], seed=1, generator=torch.Generator(), **options
+        )
+        for layer in networks.variational(model):
+            found = (layer.penalty, layer.estimator, layer.posterior.sharing)
+            assert found == tuple(options.values())
+
 
 class TestGradientPairs:
     def test_the_mean_is_the_variance_of_draws_with_replacement(self):

@@ -74,8 +74,8 @@ def network(
     """Build a network from ``pixels`` through layers of ``hidden`` units to the ten classes.
 
     The initial weights of a seed are the same for every method. ``posterior`` holds options of the
-    variational layers that replace the usual ones: one alpha for each input unit, alpha <= 1, and
-    the exact divergence as the ``penalty``.
+    variational layers that replace the usual ones: one alpha for each input unit, alpha <= 1, the
+    exact divergence as the ``penalty``, and the layers' default ``estimator``.
     """
     sizes = [pixels, *hidden, CLASSES]
     layers: list[torch.nn.Module] = []
@@ -112,8 +112,9 @@ def _linear(
     usual = METHODS[method].posterior
     if usual is not None:
         changed = {"initial": rate_to_log_alpha(rate), **posterior}
-        options: Record = {"penalty": changed.pop("penalty", "exact"), "generator": generator}
-        return [nn.VariationalLinear(n_in, n_out, posterior=replace(usual, **changed), **options)]
+        options = {name: changed.pop(name) for name in ("penalty", "estimator") if name in changed}
+        made = replace(usual, **changed)
+        return [nn.VariationalLinear(n_in, n_out, posterior=made, generator=generator, **options)]
     if method == "gaussian_b":
         return [nn.GaussianDropoutLinear(n_in, n_out, rate, generator=generator)]
     linear = torch.nn.Linear(n_in, n_out)

@@ -39,10 +39,13 @@ def trained(
 ) -> Annealed:
     """Train for the first of ``sizes["epochs"]`` epochs, and look at the weights after each."""
     noise = seeded(seed, 1)
+    model = network(dataset.pixels, seed, noise)
+    if "initial" in sizes:
+        networks.as_the_authors(model, seeded(seed, 3))
     run = Annealed(
         METHODS[method],
         sizes["epochs"],
-        network(dataset.pixels, seed, noise),
+        model,
         noise,
         dataset.train,
         Settings(sizes["batch_size"], seed, sizes["learning_rate"], None, sizes["kl_weight"]),
@@ -204,8 +207,7 @@ def draw(record: Record) -> Any:
     return figure
 
 
-def show(record: Record) -> str:
-
+def show(record: Record, note: str = "The paper's initial values are not known.") -> str:
     def pruned(row: Record, name: str) -> str:
         return f"{measured(f'{name}_percent', 1)(row)}: {measured(f'{name}_error')(row)}"
 
@@ -229,7 +231,7 @@ def show(record: Record) -> str:
     )
     return (
         f"{shown}{_histograms(record)}\n\nThe paper's statements about the learning curves "
-        f"(section 4). {BY_THE_RULE} The paper's initial values are not known.\n\n"
+        f"(section 4). {BY_THE_RULE} {note}\n\n"
         f"{said(statements(record['rows']))}"
     )
 

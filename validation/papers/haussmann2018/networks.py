@@ -86,6 +86,21 @@ def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequ
         )
 
 
+@torch.no_grad()
+def as_the_authors(model: torch.nn.Module, noise: torch.Generator) -> None:
+    """Draw the initial values of the published code: means from N(0, 1/n), log sigma^2 near -9.
+
+    The biases are 0, and n is the number of a unit's inputs. For a convolution the code takes
+    (kernel - 1)! for each channel, so 24 instead of 25 here.
+    """
+    for layer in variational(model):
+        shape = layer.weight.shape
+        of_kernel = math.factorial(shape[2] - 1) if len(shape) > 2 else 1
+        layer.weight.normal_(0.0, (shape[1] * of_kernel) ** -0.5, generator=noise)
+        layer.get_parameter("log_sigma2").normal_(-9.0, 0.001, generator=noise)
+        layer.bias.zero_()
+
+
 def bound(model: torch.nn.Module, examples: int, method: Method) -> nn.ELBO:
     if method.form is None:
         return nn.ELBO(model, nn.categorical_log_likelihood, examples)
