@@ -59,3 +59,22 @@ def test_it_takes_one_version(tree, arguments, capsys):
     commit_address(tree)
     assert release.main(arguments, tree) == 1
     assert "give one version" in capsys.readouterr().err
+
+
+def test_the_notes_are_those_of_the_version(tmp_path):
+    text = "# Changelog\n\n## 1.1.0 (2027-01-01)\n\n- b\n\n## 1.1.0rc1 (2026-12-01)\n\n- a\n"
+    (tmp_path / "CHANGELOG.md").write_text(text, encoding="utf-8")
+    assert release.notes(tmp_path, "1.1.0").split("\n") == [
+        "## 1.1.0 (2027-01-01)",
+        "",
+        "- b",
+        "",
+        "",
+    ]
+    assert release.notes(tmp_path, "1.1.0rc1").endswith("- a\n")
+
+
+def test_a_trial_takes_an_empty_folder(tmp_path, capsys):
+    (tmp_path / "mine").touch()
+    assert release.main(["--dry-run", "1.0.0rc1", str(tmp_path)]) == 1
+    assert "an empty folder" in capsys.readouterr().err

@@ -140,7 +140,9 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
         version, folder = arguments[1], Path(arguments[2]).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         if not VERSION.fullmatch(version) or any(folder.iterdir()):
-            print("release: give one version, such as 1.0.0rc1, and an empty folder")
+            print(
+                "release: give one version, such as 1.0.0rc1, and an empty folder", file=sys.stderr
+            )
             return 1
         found = try_out(root, version, folder)
         print(*(f"release: {each}" for each in found or [f"{version} is in {folder}"]), sep="\n")
