@@ -44,13 +44,11 @@ _SMALLEST, _LARGEST = -708.0, 709.0
 # median, and where its change over 2^20 ulps is no power of the distance.
 _RESOLVED, _SMOOTH = 2.0**20, 2.0**4
 _DENSE = tuple(k / 128 for k in range(1, 128))
-_STRIDE = math.log(2.0)
-_NEGLIGIBLE = 1e-18
+_STRIDE, _NEGLIGIBLE = math.log(2.0), 1e-18
 # The errors allowed in each panel, if the rounding of z does not change the density by more.
 _EPSABS, _EPSREL = 1e-14, 1e-11
 _WITHIN = (1e-2, 0.5, 0.99)
-#: The error is infinite if more mass is missing than this, apart from what rounding and tails
-#: explain.
+#: The error is infinite if more mass is missing than this, and rounding and tails do not explain it.
 UNEXPLAINED = 1e-9
 # The rounding of densities changes the mass by up to this much, or by `noise` if that is more.
 _BY_ROUNDING = 1e-12
@@ -223,9 +221,8 @@ def _half_line(
 
     def over(t: float) -> float:
         """Return log(p |w|) for the prior p, or 0 without one."""
-        if dist.over is None:
-            return 0.0
-        return dist.over(dist.scale * (weight_at + direction * math.exp(t)))
+        signed = dist.scale * (weight_at + direction * math.exp(t))
+        return dist.over(signed) if dist.over is not None else 0.0
 
     def log_density(t: float) -> tuple[float, float]:
         """Return the logarithms of the density of t and of q |w|."""
