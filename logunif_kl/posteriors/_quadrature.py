@@ -48,7 +48,7 @@ _STRIDE, _NEGLIGIBLE = math.log(2.0), 1e-18
 # The errors allowed in each panel, if the rounding of z does not change the density by more.
 _EPSABS, _EPSREL = 1e-14, 1e-11
 _WITHIN = (1e-2, 0.5, 0.99)
-#: The error is infinite if more mass is missing than this, and rounding and tails do not explain it.
+#: The error is infinite if more mass than this is missing without rounding or tails as the reason.
 UNEXPLAINED = 1e-9
 # The rounding of densities changes the mass by up to this much, or by `noise` if that is more.
 _BY_ROUNDING = 1e-12
