@@ -7,6 +7,7 @@ module of the package.
 from __future__ import annotations
 
 import reprlib
+import sys
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any, NamedTuple
@@ -96,7 +97,12 @@ def type_name(value: Any) -> str:
     kind = type(value)
     if kind.__module__ == "builtins":
         return kind.__qualname__
-    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
+    parts, name = kind.__module__.split("."), kind.__qualname__
+    for i in range(1, len(parts)):
+        path = ".".join(parts[:i])
+        if vars(sys.modules.get(path, kind)).get(name) is kind:
+            return f"{path}.{name}"
+    return f"{parts[0]}.{name}"
 
 
 def holds_real(dtype: np.dtype) -> bool:

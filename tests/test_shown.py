@@ -1,5 +1,6 @@
 """A message shows at most a hundred characters of a value, on one line."""
 
+import importlib
 import math
 from functools import partial
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
-from logunif_kl._errors import shown
+from logunif_kl._errors import shown, type_name
 from logunif_kl.methods import Interval, quadrature
 from logunif_kl.posteriors import neg_kl_posterior
 
@@ -89,3 +90,10 @@ def test_no_message_is_long(call):
         call()
     assert 30 < len(str(caught.value)) < 350
     assert "\n" not in str(caught.value)
+
+
+def test_a_type_is_named_by_a_path_that_can_be_imported():
+    pytest.importorskip("torch")
+    nn = importlib.import_module("logunif_kl.torch.nn")
+    assert type_name(nn.VariationalLinear(1, 1)) == "logunif_kl.torch.nn.VariationalLinear"
+    assert [type_name(x) for x in ([], np.zeros(1))] == ["list", "numpy.ndarray"]

@@ -545,7 +545,7 @@ class TestFunctions(Functions):
                 lt.neg_kl_normal(value, value)
 
     def test_a_module(self):
-        with pytest.raises(TypeError, match=r"but torch.Linear was given: pass a tensor$"):
+        with pytest.raises(TypeError, match=r"but torch.nn.Linear was given: pass a tensor$"):
             lk.neg_kl(torch.nn.Linear(2, 2))
 
     @by_library
