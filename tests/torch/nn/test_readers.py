@@ -36,6 +36,12 @@ class Reads(torch.nn.Module):
     def weight(self):
         return self.inner.weight
 
+    def numbers(self):
+        return self.inner.weight.tolist()
+
+    def number(self):
+        return float(self.inner.weight[0, 0])
+
     @torch.no_grad()
     def constrain(self):
         self.inner.weight.clamp_(-1.0, 1.0)
@@ -231,6 +237,9 @@ class TestAllowed:
         model.register_forward_pre_hook(lambda module, x: x[0].to(module.inner.weight.dtype))
         assert model(torch.randn(2, 4)).shape == (2, 3)
         weight = model.inner.weight
+        for read in (model.numbers, model.number):
+            with pytest.raises(RuntimeError, match=REFUSED):
+                read()
         assert (weight.shape, weight.dtype, weight.device.type) == ((3, 4), torch.float32, "cpu")
 
     def test_initialisation(self, kind):
@@ -395,3 +404,19 @@ def test_a_weight_that_is_tied_later(kind):
     second.inner.weight = made(kind, "layer").inner.weight
     assert isinstance(second.inner._parameters["weight"], torch.nn.Parameter)
     assert second.inner._parameters["weight"] is not weights[0]
+
+
+@pytest.mark.parametrize(
+    "keep", [lambda w: [w], lambda w: {"w": w}, lambda w: torch.nn.ParameterList([w])]
+)
+def test_a_second_reference_to_a_weight(keep):
+    """It gives the parameter itself, and no code of a layer runs that could refuse."""
+
+    class Keeps(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(4, 3)
+            self.kept = keep(self.inner.weight)
+
+    with pytest.warns(UserWarning, match=r"keeps the weight of a variational layer in an attrib"):
+        nn.to_variational(Keeps())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -170,3 +170,29 @@ def warn_of_left(model: torch.nn.Module) -> None:
             "logunif_kl.torch.nn.conversion(model) says why; choose with modules= and parameters=.",
             stacklevel=3,
         )
+
+
+def warn_of_kept(model: torch.nn.Module) -> None:
+    """Warn of modules with a second reference to a Gaussian weight, which is read without noise."""
+    gaussian = [m for m in model.modules() if isinstance(m, VariationalModule)]
+    means = {id(each.own(each.name)) for m in gaussian for each in m._lk_weights()}
+    kept = [
+        f"{shown_name(name)} ({type(module).__name__})"
+        for name, module in model.named_modules()
+        if not isinstance(module, VariationalModule) and not means.isdisjoint(_held(module))
+    ]
+    if kept:
+        warnings.warn(
+            f"{shown_few(kept)} keeps the weight of a variational layer in an attribute of its "
+            "own, which has no noise: read the weight from the layer",
+            stacklevel=3,
+        )
+
+
+def _held(module: torch.nn.Module) -> Iterator[int]:
+    """Yield the `id` of what the attributes of a module hold, also in lists and dicts."""
+    for value in vars(module).values():
+        if isinstance(value, (dict, list, tuple)):
+            yield from map(id, value.values() if isinstance(value, dict) else value)
+        else:
+            yield id(value)

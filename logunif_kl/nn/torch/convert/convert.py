@@ -27,7 +27,7 @@ from ..weights.sampled import SampledModule, apart, sample_weights
 from ..weights.tied import forget_tied_variances, name_tied_variances
 from ..weights.weight import VariationalModule, Weight
 from .choose import Modules, Parameters, choose, not_additive
-from .conversion import VARIATIONAL, copied, warn_of_left
+from .conversion import VARIATIONAL, copied, warn_of_kept, warn_of_left
 
 Tensor = torch.Tensor
 
@@ -114,7 +114,9 @@ def to_variational(
     or run the code within `sampled`, where every module gets the same sample. The means themselves
     are ``weight.detach()``. Code outside of modules, and methods that prepare parameters (with
     init, reset, tie, resize, load or configure as a word of their name), get the parameter of a
-    layer: the means.
+    layer: the means. So does all code that calls ``parameters()``, ``get_parameter`` or
+    ``state_dict``, and a module that keeps the weight in an attribute of its own, of which a
+    warning tells.
 
     Examples
     --------
@@ -148,6 +150,7 @@ def to_variational(
         module._parameters.update(shared.setdefault(id(module.weight), own))
     sample_weights(result, chosen.sampled, shared, values)
     name_tied_variances(result)
+    warn_of_kept(result)
     if modules is None:
         warn_of_left(result)
     return result

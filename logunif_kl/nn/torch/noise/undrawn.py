@@ -25,6 +25,8 @@ _PREPARES = re.compile("(?:^|_)(init|initiali[sz]e|reset|tie|resize|load|configu
 _KEPT = frozenset({"detach", "data", "grad", "as_subclass", "_base"})
 """What gives a tensor without the weight's noise on purpose, or none of its numbers."""
 
+_NUMBERS = frozenset({"tolist", "item", "numpy", "__array__", "__float__", "__int__"})
+
 
 class UndrawnWeight(torch.Tensor):
     """The means of a weight that is read where no noise is drawn: nothing can be computed with it.
@@ -48,7 +50,11 @@ class UndrawnWeight(torch.Tensor):
         own = _found((*args, *given[1].values()))
         if own is None:
             raise RuntimeError(_message("a weight"))
+        if name in _NUMBERS and own._lk_strict and own._lk_sample is None:
+            raise RuntimeError(_message(own._lk_owner))
         with torch._C.DisableTorchFunctionSubclass():
+            if name in _NUMBERS and own._lk_sample is not None:
+                return _called(func, given, "sample")
             # The compiler has no parameter for a view.
             found = _called(func, given, "view" if torch.compiler.is_compiling() else "mean")
             if name in _KEPT or getattr(func, "__module__", "") == "torch.nn.init":

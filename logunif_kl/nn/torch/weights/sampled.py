@@ -38,11 +38,13 @@ class SampledModule(VariationalModule):
     contained it when it was converted, is called. They are the same for all examples, and stay the
     same until the outermost call ends: in all time steps of a recurrent cell, and wherever a weight
     is shared. Each call has its own samples, also if several threads call the network; parts that a
-    ``forward`` calls in other threads draw their own. Outside a call a weight can be looked at
-    under `torch.no_grad`, but computing with it raises RuntimeError, because it would have no
-    noise. A call of a network's ``forward`` is no call of the network: it raises RuntimeError, and
-    compiled alone it draws anew in each call of a part. Within `torch.utils.checkpoint.checkpoint`,
-    run whole modules: if a weight is used in two checkpoints, each draws its own sample again.
+    ``forward`` calls in other threads draw their own. Outside a call, code outside of modules can
+    look at a weight under `torch.no_grad`, but computing with it raises RuntimeError, because it
+    would have no noise. Within a call a weight is the sample, so changing it in place does not
+    change the parameter: use ``self.get_parameter(name)``. A call of a network's ``forward`` is no
+    call of the network: it raises RuntimeError, and compiled alone it draws anew in each call of a
+    part. Within `torch.utils.checkpoint.checkpoint`, run whole modules: if a weight is used in two
+    checkpoints, each draws its own sample again.
 
     Raises
     ------
