@@ -161,7 +161,8 @@ class KeptNoise:
 
     def of(self, module: StochasticModule, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
         # In a trace of torch.jit, the sizes are tensors, which are equal to no others.
-        sizes = map(int, shape) if torch.jit.is_tracing() else shape
+        traced = torch.jit.is_tracing()  # type: ignore[attr-defined]
+        sizes = map(int, shape) if traced else shape
         key = self._keys[module, name], tuple(sizes)
         if key not in self._found:
             # A tensor that is made in inference mode cannot be used in training later.
