@@ -38,6 +38,8 @@ processes, then run the command without `--part` to merge their results. All exp
 
 ## What was not tried
 
+- Eq. 5 on a network: the run can be resumed, and has not ended (about 20 core minutes).
+- Learning curves by estimator: likewise (about 20 core minutes).
 - Table 2 by the training likelihood with other minibatches, rates of dropout at the input and
   weights of the divergence.
 - Figure 1a with five seeds, 200 epochs for each run, widths up to 1200, the divergence counted once
