@@ -420,3 +420,23 @@ def test_a_second_reference_to_a_weight(keep):
 
     with pytest.warns(UserWarning, match=r"keeps the weight of a variational layer in an attrib"):
         nn.to_variational(Keeps())
+
+
+class Transformed(torch.nn.Module):
+    """Calls a transform, which takes no subclass of tensors, with the weight of another module."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return x @ torch.func.vmap(lambda row: 2.0 * row)(self.inner.weight)
+
+
+def test_a_transform_of_the_weight_of_another_module():
+    model, x = nn.to_variational(Transformed()), torch.randn(5, 4)
+    assert model(x).isnan().all()
+    plain = nn.to_sample(model, torch.Generator().manual_seed(3))
+    with nn.sampled(model, torch.Generator().manual_seed(3)):
+        torch.testing.assert_close(model(x), plain(x))
+    torch.testing.assert_close(model.eval()(x), nn.to_deterministic(model)(x))

@@ -599,7 +599,8 @@ class TestCare:
         assert len(drawn) == 3
 
     def test_tied_weights_that_are_converted_one_by_one(self):
-        model = nn.to_variational(Twice(), modules=lambda name, _: name == "first")
+        with pytest.warns(UserWarning, match="'second' .* convert it too"):
+            model = nn.to_variational(Twice(), modules=lambda name, _: name == "first")
         model = nn.to_variational(model, modules=lambda name, _: name == "second")
         assert model.first.weight_log_sigma2 is model.second.weight_log_sigma2
 
@@ -734,7 +735,8 @@ class TestChoice:
 
     def test_counts_of_what_is_left(self):
         """Parameters that are not Gaussian count as not converted, except biases."""
-        made = nn.to_variational(Twice(), modules=[], parameters=["first.weight"])
+        with pytest.warns(UserWarning, match="'second' .* convert it too"):
+            made = nn.to_variational(Twice(), modules=[], parameters=["first.weight"])
         assert nn.sparsity(made).layers == {
             "first.weight": nn.Sparsity(27, 27),
             "not converted": nn.Sparsity(3, 3),

@@ -184,7 +184,7 @@ def warn_of_kept(model: torch.nn.Module) -> None:
     if kept:
         warnings.warn(
             f"{shown_few(kept)} keeps the weight of a variational layer in an attribute of its "
-            "own, which has no noise: read the weight from the layer",
+            "own, which has no noise: convert it too, or let it read the weight from the layer",
             stacklevel=3,
         )
 

@@ -7,6 +7,7 @@ self.layer.weight)`` it would compute with the means and train them as if they w
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import math
 import re
 import sys
 from types import FrameType
@@ -125,10 +126,16 @@ def _message(owner: str) -> str:
 
 
 def undrawn(owner: str, mean: Tensor, strict: bool, sample: Tensor | None = None) -> Tensor:
-    """Return a view of the means that refuses to be computed with, or computes with the sample."""
+    """Return a tensor that refuses to be computed with, or computes with the sample.
+
+    Its own numbers are NaN, for code that takes no subclass of tensors, such as `torch.func.vmap`.
+    """
     if hasattr(mean, "placements"):
         raise RuntimeError(_message(owner))  # PyTorch has no subclass of a DTensor.
-    found: Any = mean.as_subclass(UndrawnWeight)
+    own = mean
+    if not torch.compiler.is_compiling():
+        own = mean.detach().new_full((), math.nan).expand(mean.shape)
+    found: Any = own.as_subclass(UndrawnWeight)
     found._lk_owner, found._lk_mean, found._lk_strict = owner, mean, strict
     found._lk_sample = sample
     return found
