@@ -98,8 +98,10 @@ def type_name(value: Any) -> str:
     if kind.__module__ == "builtins":
         return kind.__qualname__
     parts, name = kind.__module__.split("."), kind.__qualname__
-    for i in range(1, len(parts)):
-        path = ".".join(parts[:i])
+    paths = [".".join(parts[:i]) for i in range(1, len(parts))]
+    if parts[:2] == ["logunif_kl", "nn"]:
+        paths.append(f"logunif_kl.{parts[2]}.nn")
+    for path in paths:
         if vars(sys.modules.get(path, kind)).get(name) is kind:
             return f"{path}.{name}"
     return f"{parts[0]}.{name}"

@@ -98,8 +98,10 @@ def test_quantities(function, name, kind, remedy):
 @pytest.mark.parametrize("form", ["csr_array", "coo_array", "csc_matrix"])
 def test_sparse(function, name, form):
     sparse = pytest.importorskip("scipy.sparse")
-    words = f"^{name} must hold real numbers of at most 64 bits, but scipy.{form}, a sparse array, "
-    with pytest.raises(TypeError, match=rf"{words}was given: its zeros .* pass its toarray\(\)$"):
+    words = f"^{name} must hold real numbers of at most 64 bits, but scipy.sparse.{form}, "
+    with pytest.raises(
+        TypeError, match=rf"{words}a sparse array, was given: its zeros .* pass its toarray\(\)$"
+    ):
         function(getattr(sparse, form)(np.eye(2)))
 
 

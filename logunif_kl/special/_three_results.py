@@ -42,7 +42,7 @@ neg_kl_normal_and_grad.__doc__ = DOCS["neg_kl_normal_and_grad"]
 
 
 def _of_dask(value: Any) -> bool:
-    return _errors.type_name(value) == "dask.Array"
+    return _errors.derives(type(value), "dask", "Array")
 
 
 def _lazily(*arguments: Any) -> tuple[Any, ...]:

@@ -177,7 +177,7 @@ def test_refusals():
         with pytest.raises(TypeError, match="log_sigma2 must hold real numbers"):
             lk.neg_kl_complex_normal(1j, log_sigma2)
     words = (
-        r"mu is complex and of type dask\.Array, which .* real means: pass the modulus, abs\(mu\)"
+        r"mu is complex and of type dask\.array\.Array, .* real means: pass the modulus, abs\(mu\)"
     )
     with pytest.raises(TypeError, match=words):
         lk.neg_kl_complex_normal(da.ones(3, dtype=complex), 0.0)
