@@ -222,7 +222,7 @@ class TestFx:
         with pytest.raises(TypeError) as error:
             torch.fx.symbolic_trace(function)
         assert str(error.value) == (
-            f"{argument} must be a torch.Tensor, but torch.Proxy was given: torch.fx.symbolic_trace"
-            " cannot look into this package: use torch.export, or make the call a leaf with "
-            "torch.fx.wrap or Tracer.is_leaf_module"
+            f"{argument} must be a torch.Tensor, but torch.fx.Proxy was given: "
+            "torch.fx.symbolic_trace cannot look into this package: use torch.export, or make the "
+            "call a leaf with torch.fx.wrap or Tracer.is_leaf_module"
         )
