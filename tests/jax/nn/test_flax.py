@@ -64,8 +64,8 @@ def test_the_kl_has_the_names_of_the_module(layer):
 def test_one_parameter_that_holds_a_weight():
     weight = nnx.Param(nn.Weight.from_mean(jnp.ones((4, 3))))
     sentence = (
-        "weight must be a Weight that holds parameters, but a flax.nnx.Param that holds a Weight was "
-        r"given: pass jax.tree.map\(nnx.Param, weight\)"
+        "weight must be a Weight that holds parameters, but a flax.nnx.Param that holds a Weight "
+        r"was given: pass jax.tree.map\(nnx.Param, weight\)"
     )
     with pytest.raises(TypeError, match=f"^{sentence}$"):
         nn.dense(X, weight)
