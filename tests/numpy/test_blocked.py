@@ -97,6 +97,8 @@ lk.show_config()
 """
         said = "python (slow: LOGUNIF_KL_KERNEL=python asks for it)"
         assert said in output(code, kernel="python")
+        done = run("import logunif_kl._numpy._exact", kernel="python")
+        assert done.stderr.splitlines()[-1].endswith("unset it to load logunif_kl._numpy._exact")
 
     def test_unknown(self):
         done = run("import logunif_kl", kernel="avx1024")

@@ -90,10 +90,15 @@ choose_variant(const char *wanted)
     for (int i = 0; i < number_available; i++)
         if (strcmp(wanted, available[i].name) == 0)
             return &available[i];
-    PyErr_Format(PyExc_ImportError,
-                 "LOGUNIF_KL_KERNEL='%s' cannot run on this processor, whose best kernel is '%s': "
-                 "set it to that one or to baseline or python, or unset it",
-                 wanted, available[0].name);
+    if (strcmp(wanted, "python") == 0)
+        PyErr_SetString(PyExc_ImportError,
+                        "LOGUNIF_KL_KERNEL='python' asks for the kernel without the C extension: "
+                        "unset it to load logunif_kl._numpy._exact");
+    else
+        PyErr_Format(PyExc_ImportError,
+                     "LOGUNIF_KL_KERNEL='%s' cannot run on this processor, whose best kernel is "
+                     "'%s': set it to that one or to baseline or python, or unset it",
+                     wanted, available[0].name);
     return NULL;
 }
 
