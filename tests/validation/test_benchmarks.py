@@ -152,7 +152,7 @@ class TestSizes:
             assert rises(row["nanoseconds_an_element"])
             assert rises(row["against_middle"])
         assert [row["dtype"] for row in document["cold"]["rows"]] == ["float64", "float32"]
-        assert "cold caches, ns an element, 1,000 elements" in capsys.readouterr().out
+        assert "cold caches, ns per element, 1,000 elements" in capsys.readouterr().out
 
     @pytest.mark.parametrize("ufunc", sizes.UFUNCS, ids=lambda ufunc: ufunc.name)
     def test_ufuncs_are_what_they_are_called(self, ufunc):

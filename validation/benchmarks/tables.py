@@ -40,7 +40,7 @@ def sizes(results: Record) -> str:
     of = {(r["function"], r["dtype"], r["results"], r["size"]): r for r in rows}
     names = dict.fromkeys(row["function"] for row in rows)
     where = f"{processor(results)}, {threads(results)}"
-    times = [f"{where}: ns an element at {_short(middle)} elements", *TYPES]
+    times = [f"{where}: ns per element at {_short(middle)} elements", *TYPES]
     cells = []
     for name in names:
         found = (of[name, dtype, OUT, middle]["nanoseconds_an_element"] for dtype in TYPES)
@@ -75,7 +75,7 @@ def _cold(results: Record) -> str:
         times = (f"{spread['median']:.2f}" for spread in row["nanoseconds_an_element"].values())
         rows.append([row["dtype"], *times, with_quartiles(row["ratio"])])
     over, under = cold["rows"][0]["nanoseconds_an_element"]
-    header = [f"cold caches, ns an element, {cold['size']:,} elements", over, under]
+    header = [f"cold caches, ns per element, {cold['size']:,} elements", over, under]
     return table([*header, f"{over} / {under}"], rows)
 
 
@@ -91,7 +91,7 @@ def magnitudes(results: Record) -> str:
             ),
         ),
         ("type", "{dtype}"),
-        ("usual, ns an element", "{usual_nanoseconds[median]:.2f}"),
+        ("usual, ns per element", "{usual_nanoseconds[median]:.2f}"),
         ("slowest at", "{at[argument]}: {at[at]}"),
         ("elements", "{at[elements]}"),
         ("against the usual", lambda row: with_quartiles(row["at"]["against_usual"])),
@@ -108,7 +108,7 @@ def log_alpha(results: Record) -> str:
             [row["framework"], f"{row['size']:,}", *found, f"{row['ratio']['median']:.2f}"]
         )
     names = list(results["rows"][0]["nanoseconds_an_element"])
-    header = ["compiled by", "elements", *(f"{name}, ns an element" for name in names)]
+    header = ["compiled by", "elements", *(f"{name}, ns per element" for name in names)]
     return f"{processor(results)}, {threads(results)}\n\n" + table([*header, "ratio"], cells)
 
 

@@ -140,7 +140,7 @@ def validate(results: Record) -> str:
         if row["is_domain"]
     ]
     header = ["method", "equation", "domain", "worst error of −KL, declared", "measured"]
-    return table([*header, "of the gradient, declared", "measured", "ns an element"], rows)
+    return table([*header, "of the gradient, declared", "measured", "ns per element"], rows)
 
 
 def papers(results: Record) -> str:

@@ -120,7 +120,7 @@ def tables(found: dict[str, Any]) -> list[Shown]:
     size = f"{found['size']:,} elements, {on_threads(found['threads'])}"
     return [
         (
-            f"ns an element, {size}",
+            f"ns per element, {size}",
             list(TYPES),
             [[n, *(f"{times[f'{n} {t}']['median']:.2f}" for t in TYPES.values())] for n in names],
         ),
