@@ -1,4 +1,4 @@
-"""The public functions that compute -KL and KL of real weights, and derivatives of -KL."""
+"""The public functions that compute -KL of real weights, to be maximised, and derivatives."""
 
 from __future__ import annotations
 
@@ -256,81 +256,3 @@ def neg_kl_normal(
     """
     arguments = {"mu": mu, "log_sigma2": log_sigma2}
     return _dispatch.value("neg_kl_normal", zero_at, log_c, reduction, **arguments)
-
-
-def kl(
-    log_alpha: Any,
-    *,
-    zero_at: float = ZERO_AT_INFINITY,
-    log_c: float | None = None,
-    reduction: str = "none",
-) -> Any:
-    """KL(q || p), to be *added to a loss*: ``-neg_kl(log_alpha, ...)``.
-
-    KL = F(u) - constant, with F and u as for `neg_kl` (Hron et al. 2017, Eq. 1). Types, errors and
-    accuracy are the same as for `neg_kl`.
-
-    Parameters
-    ----------
-    log_alpha : array_like or array
-        The logarithm of alpha = sigma^2/mu^2, of any shape and type that `neg_kl` takes.
-    zero_at, log_c, reduction : optional
-        See `neg_kl`. KL is zero at alpha = `zero_at`; by default it tends to 0 as alpha -> inf.
-
-    Returns
-    -------
-    array or scalar
-        An array of the shape, type and library of `log_alpha`, on its device.
-
-    Raises
-    ------
-    TypeError, ValueError
-        See `neg_kl`.
-
-    Examples
-    --------
-    >>> import logunif_kl as lk
-    >>> round(float(lk.kl(0.0)), 13)
-    0.426685604296
-    """
-    return _dispatch.value("kl", zero_at, log_c, reduction, log_alpha=log_alpha)
-
-
-def kl_normal(
-    mu: Any,
-    log_sigma2: Any,
-    *,
-    zero_at: float = ZERO_AT_INFINITY,
-    log_c: float | None = None,
-    reduction: str = "none",
-) -> Any:
-    """KL(q || p) of N(mu, sigma^2), to be *added to a loss*: ``-neg_kl_normal(...)``.
-
-    KL = F(u) - constant, with F and u as for `neg_kl_normal` (Hron et al. 2017, Eq. 1). Types,
-    errors and accuracy are the same as for `neg_kl_normal`.
-
-    Parameters
-    ----------
-    mu, log_sigma2 : array_like or array
-        Means, of either sign, and logarithms of the variances, of any type that `neg_kl` takes.
-    zero_at, log_c, reduction : optional
-        See `neg_kl`. By default KL tends to 0 as alpha -> inf.
-
-    Returns
-    -------
-    array or scalar
-        An array of the broadcast shape, and of the type and library of the arguments.
-
-    Raises
-    ------
-    TypeError, ValueError, RuntimeError
-        See `neg_kl_normal`.
-
-    Examples
-    --------
-    >>> import logunif_kl as lk
-    >>> round(float(lk.kl_normal(1.0, 0.0)), 13)
-    0.426685604296
-    """
-    arguments = {"mu": mu, "log_sigma2": log_sigma2}
-    return _dispatch.value("kl_normal", zero_at, log_c, reduction, **arguments)

@@ -118,7 +118,7 @@ LEVELS = (
     ("torch", "jax", "tensorflow", "_adapters"),
     ("_dispatch",),
     ("_conversions",),
-    ("_api", "special", "log_alpha"),
+    ("_api", "_kl", "special", "log_alpha"),
     ("_numba",),
     ("accuracy", "reference"),
     ("methods", "posteriors", "isotropic"),

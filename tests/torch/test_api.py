@@ -1,7 +1,9 @@
 """The public functions for tensors: values, limits, types, shapes, reductions, errors."""
 
+import inspect
 import itertools
 import math
+import textwrap
 import warnings
 from functools import partial
 
@@ -564,3 +566,14 @@ def test_names():
     assert dir(lt) == sorted(lt.__all__)
     with pytest.raises(AttributeError, match="no attribute 'neg'"):
         lt.neg  # noqa: B018
+
+
+def test_the_example_of_kl_normal_runs():
+    """Its page needs no other: it has a step of training, and says what every argument is."""
+    page = inspect.getdoc(lk.kl_normal)
+    assert "See `" not in page
+    code = textwrap.dedent(page.rpartition("::\n\n")[2])
+    names = {"lk": lk}
+    exec(code, names)
+    assert names["mu"].grad.isfinite().all()
+    assert names["log_sigma2"].grad.abs().sum() > 0
