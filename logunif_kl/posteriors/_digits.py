@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._api import kl
+from .._kl import kl
 from .._errors import real_number
 
 
