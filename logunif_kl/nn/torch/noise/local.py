@@ -90,7 +90,8 @@ def _second(dtype: torch.dtype) -> torch.dtype:
 
 
 def _squares(input: Tensor, dtype: torch.dtype) -> Tensor:
-    return wide(input).square().to(_second(dtype))
+    x = wide(input)
+    return _cast(x * x, _second(dtype))
 
 
 _LARGEST = {torch.float64: 600.0, torch.float16: 18.0}
@@ -126,6 +127,11 @@ def _half_exponential(given: Tensor) -> Tensor:
 def wide(x: Tensor) -> Tensor:
     """Convert float16 to float32, because the initial variance exp(-10) is subnormal in float16."""
     return x.float() if x.dtype == torch.float16 else x
+
+
+def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return ``x.to(dtype)``; a call of `to` that does nothing would take a microsecond."""
+    return x if x.dtype == dtype else x.to(dtype)
 
 
 def with_noise(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
@@ -181,16 +187,16 @@ class _Fused(Function):
             x, w, b = _to(dtype, input, weight, bias)
             output = layer._product(x, w, b)
             noise = draw(output)
-            variances = variances_of(weight, given, form).to(_second(dtype))
+            variances = _cast(variances_of(weight, given, form), _second(dtype))
             deviation = _root(layer._product(_squares(input, dtype), variances, None))
             # addcmul_ would fail if the layer returned a view.
             if output._is_view():
-                output = torch.addcmul(output, deviation.to(dtype), noise)
+                output = torch.addcmul(output, _cast(deviation, dtype), noise)
             else:
-                output.addcmul_(deviation.to(dtype), noise)
+                output.addcmul_(_cast(deviation, dtype), noise)
             # Divide by inf where the deviation is at most `least`, so that its gradient is 0 there.
             least = torch.finfo(deviation.dtype).tiny ** 0.5
-            ratio = noise.to(deviation.dtype)
+            ratio = _cast(noise, deviation.dtype)
             ratio.div_(F.threshold(deviation, least, math.inf, inplace=True))
         ctx.save_for_backward(x, weight, bias, given, ratio)
         ctx.layer, ctx.form, ctx.dtype = layer, form, dtype
@@ -219,25 +225,25 @@ def _gradients(
     for_variances = for_given or (for_weight and ctx.form == "log alpha")
     backward = ctx.layer._product_backward
     wanted = for_input, for_weight, for_bias
-    d_input, d_weight, d_bias = backward(grad, input, weight.to(ctx.dtype), wanted)
+    d_input, d_weight, d_bias = backward(grad, input, _cast(weight, ctx.dtype), wanted)
     if not (for_input or for_variances):
         return d_input, d_weight, d_bias, None
     # Computing these two again takes less time than their memory is worth.
     variances, squares = variances_of(weight, given, ctx.form), _squares(input, ctx.dtype)
     d_squares, d_variances, _ = backward(
         *(
-            grad.to(ratio.dtype) * ratio,
+            _cast(grad, ratio.dtype) * ratio,
             squares,
-            variances.to(ratio.dtype),
+            _cast(variances, ratio.dtype),
             (for_input, for_variances, False),
             0.5,
         )
     )
     if for_input:
-        d_input = d_input.addcmul_(d_squares.to(input.dtype), input)
+        d_input = d_input.addcmul_(_cast(d_squares, input.dtype), input)
     if not for_variances:
         return d_input, d_weight, d_bias, None
-    d_given = d_variances.to(variances.dtype)
+    d_given = _cast(d_variances, variances.dtype)
     if ctx.form == "log variance":
         d_given = d_given.mul_(variances)
     elif ctx.form == "log alpha":
@@ -251,7 +257,7 @@ def _gradients(
 
 
 def _to(dtype: torch.dtype, *given: Tensor | None) -> list[Any]:
-    return [x if x is None else x.to(dtype) for x in given]
+    return [x if x is None else _cast(x, dtype) for x in given]
 
 
 def _root(variance: Tensor) -> Tensor:
@@ -296,7 +302,7 @@ def _finite(weights: Tensor) -> Tensor:
 
 
 def _typed_root(mean: Tensor, given: Tensor) -> Tensor:
-    return (0.5 * clamped(given)).exp().to(mean.dtype)
+    return _cast((0.5 * clamped(given)).exp(), mean.dtype)
 
 
 def _with_sigma(mean: Tensor, root: Tensor, form: Form, noise: Tensor) -> Tensor:

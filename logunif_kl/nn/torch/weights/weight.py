@@ -75,10 +75,11 @@ class Weight(NamedTuple):
             raise TypeError(f"the weights of a layer are of {mean.dtype}: {OF_COMPLEX}")
         given, exact = self.module._lk_given(self.name), is_exact(self.penalty)
         at = None if whole else self.padding
-        if exact and not (self.posterior.relative or self.posterior.scaled):
+        mask = given.mask
+        if mask is not None and exact and not (self.posterior.relative or self.posterior.scaled):
             given = given._replace(mask=None)  # the exact KL is 0 where the mean is 0
-        if given.mask is not None:
-            mask = given.mask.double()  # in which counts are exact
+        elif mask is not None:
+            mask = mask.double()  # in which counts are exact
             if at is not None:
                 rows = torch.arange(len(mask), device=mask.device)[:, None]
                 mask = mask.masked_fill(rows == at, 0.0)
