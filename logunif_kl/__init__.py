@@ -5,9 +5,8 @@ try:
     from importlib import import_module as _import_module
 
     from . import log_alpha, special
-    from ._api import neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
+    from ._api import kl, kl_normal, neg_kl, neg_kl_grad, neg_kl_hess, neg_kl_normal
     from ._config import show_config
-    from ._kl import kl, kl_normal
     from ._version import __version__
 except KeyboardInterrupt:  # Ctrl-C while NumPy is imported, which is most of the start-up time
     from .cli import end_if_started as _end_if_started

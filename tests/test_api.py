@@ -245,9 +245,10 @@ class TestConfig:
 @pytest.mark.parametrize("library", ["", "torch", "jax", "tensorflow"])
 def test_documentation(library):
     """Each function documents its arguments and shows a call; that of a framework refers to it."""
-    path = pathlib.Path(lk.__file__).parent / library / "_api.py"
+    folder = pathlib.Path(lk.__file__).parent / library
     functions = {
         node.name: node
+        for path in (*folder.glob("_api.py"), *folder.glob("_api/*.py"))
         for node in ast.parse(path.read_text("utf-8")).body
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
     }

@@ -118,7 +118,7 @@ LEVELS = (
     ("torch", "jax", "tensorflow", "_adapters"),
     ("_dispatch",),
     ("_conversions",),
-    ("_api", "_kl", "special", "log_alpha"),
+    ("_api", "special", "log_alpha"),
     ("_numba",),
     ("accuracy", "reference"),
     ("methods", "posteriors", "isotropic"),
@@ -255,7 +255,7 @@ _convention.py: from ._dispatch import evaluate
 torch/_rules.py: from ..jax import _rules
 torch/_rules.py: from . import nn
 _conversions.py: from . import torch
-_api.py: from .reference import neg_kl
+_api/_kl.py: from ..reference import neg_kl
 nn/jax/weights/trees.py: from ....jax._rules import neg_kl_normal
 nn/jax/weights/trees.py: from ...._api import neg_kl
 nn/torch/weights/sampled.py: from ..deploy import prune

@@ -91,11 +91,50 @@ def of_arrays():
     return HEAD + "".join(text) + reduced + OTHERS
 
 
-PROGRAMS = {"numpy": of_arrays(), **{name: of_tensors(*given) for name, given in TENSORS.items()}}
+LAYERS = {
+    "torch.nn": """
+from typing import assert_type
+
+import torch
+
+from logunif_kl.torch import nn
+
+x, y = torch.ones(4, 3), torch.zeros(4, dtype=torch.int64)
+net = torch.nn.Sequential(nn.VariationalLinear(3, 2, posterior=nn.Scaled(), dtype=torch.float32))
+assert_type(nn.ELBO(net, nn.categorical_log_likelihood, 4)(x, y).loss, torch.Tensor)
+assert_type(nn.predict(net, x, 2).mean, torch.Tensor)
+""",
+    "jax.nn": """
+from typing import assert_type
+
+import jax
+import jax.numpy as jnp
+
+from logunif_kl.jax import nn
+
+w, x = nn.Weight.from_mean(jnp.ones((3, 2))), jnp.ones((4, 3))
+found = nn.predict(lambda key: nn.dense(x, w, key=key), jax.random.key(0), 2)
+assert_type(found.mean, jax.Array)
+""",
+}
+PROGRAMS = {
+    "numpy": of_arrays(),
+    **{name: of_tensors(*given) for name, given in TENSORS.items()},
+    **LAYERS,
+}
+WRONG = {
+    "torch.nn": [
+        'nn.VariationalLinear(3, 2, posterior="scaled")',
+        "nn.VariationalLinear(3, 2, dtype=float)",
+        'nn.ELBO(net, nn.categorical_log_likelihood, "4")',
+    ],
+    "jax.nn": ['nn.Weight.from_mean(x, "scaled")', "found.means"],
+}
 
 
 def need(*packages):
     for name in packages:
+        name = name.partition(".")[0]
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
 
@@ -159,7 +198,8 @@ def test_the_program_has_every_name():
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_type_checkers_know_the_types(name, errors):
     need(name)
-    wrong = ["lk.neg_kl(object())", "lk.neg_kl(x, reduction=1)", "assert_type(lk.neg_kl(x), float)"]
+    of_functions = "neg_kl(object())", "neg_kl(x, reduction=1)", "neg_kl(x).colour"
+    wrong = WRONG.get(name, [f"lk.{each}" for each in of_functions])
     assert errors("\n".join((PROGRAMS[name], *wrong))) == wrong
 
 
@@ -193,7 +233,7 @@ def test_stubs_agree_with_their_modules(tmp_path):
         check=False,
         cwd=PACKAGE.parent,
     )
-    assert len(names) == 5
+    assert len(names) == 6
     assert done.returncode == 0, done.stdout
 
 

@@ -20,7 +20,7 @@ from numba import types, vectorize
 from numba.core.registry import cpu_target
 from numba.extending import overload, register_jitable
 
-from .. import _api, _errors, _kl, special
+from .. import _api, _errors, special
 from .._convention import HALF_GAMMA_LOG_2, PROPER_CONSTANT
 from .._numpy import ufuncs
 
@@ -157,9 +157,9 @@ def _register(function: Any, name: str, sign: float = 0.0) -> None:
 def init() -> None:
     """Tell numba of all functions."""
     _register(_api.neg_kl, "neg_kl", 1.0)
-    _register(_kl.kl, "kl", -1.0)
+    _register(_api.kl, "kl", -1.0)
     _register(_api.neg_kl_normal, "neg_kl_normal_value", 1.0)
-    _register(_kl.kl_normal, "kl_normal", -1.0)
+    _register(_api.kl_normal, "kl_normal", -1.0)
     of_u = (special.kl_gap, special.kl_gap_grad, special.kl_gap_hess)
     for function in (_api.neg_kl_grad, _api.neg_kl_hess, *of_u, special.neg_kl_normal_and_grad):
         _register(function, function.__name__)

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
-from .. import _api, _kl, log_alpha
+from .. import _api, log_alpha
 from .._convention import additive_constant
 from ._output import CommandError, add_json, check_results, new_table, results, track
 from .provenance import provenance
@@ -157,7 +157,7 @@ def _in_double(kind: str, number: Exact, convention: dict[str, Exact], dps: int)
         "log_alpha": x,
         "dropout_rate": float(number if kind == "dropout_rate" else log_alpha.to_dropout_rate(x)),
         "neg_kl": float(_api.neg_kl(x, **fixed)),
-        "kl": float(_kl.kl(x, **fixed)),
+        "kl": float(_api.kl(x, **fixed)),
         "neg_kl_grad": float(_api.neg_kl_grad(x)),
         "neg_kl_hess": float(_api.neg_kl_hess(x)),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from .._display import Table, as_html, as_text, described_briefly, in_short, statistics
 from .._errors import shown
@@ -12,8 +12,10 @@ LIKELIHOODS = ("categorical", "bernoulli", "normal")
 LINKS = ("logit", "probit")
 PROBIT = "bernoulli of a probit"
 
+Array = TypeVar("Array")
 
-class Prediction(NamedTuple):
+
+class Prediction(NamedTuple, Generic[Array]):
     """The result of `predict`: the prediction for each example, and its uncertainty.
 
     Attributes
@@ -32,16 +34,17 @@ class Prediction(NamedTuple):
         The number of samples.
     """
 
-    mean: Any
-    variance: Any
-    entropy: Any
-    mutual_information: Any
+    mean: Array
+    variance: Array
+    entropy: Array
+    mutual_information: Array
     samples: int
 
     @property
-    def expected_entropy(self) -> Any:
+    def expected_entropy(self) -> Array:
         """The mean entropy of the samples: the uncertainty that would remain for known weights."""
-        return self.entropy - self.mutual_information
+        total: Any = self.entropy
+        return total - self.mutual_information  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return in_short(self)

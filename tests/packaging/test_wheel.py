@@ -16,7 +16,14 @@ pytestmark = pytest.mark.slow
 
 WANTED = (
     *("py.typed", "special/__init__.py", "cli/__init__.py"),
-    *("_api.pyi", "_types.pyi", "log_alpha.pyi", "isotropic/_api.pyi", "special/array_api.pyi"),
+    *(
+        "_api/_kl.pyi",
+        "_api/_neg_kl.pyi",
+        "_types.pyi",
+        "log_alpha.pyi",
+        "isotropic/_api.pyi",
+        "special/array_api.pyi",
+    ),
     *("torch/__init__.py", "torch/_cpu.py", "torch/_triton/launch.py", "torch/pyro.py"),
     *("jax/__init__.py", "jax/_rules.py", "jax/numpyro.py", "jax/tfp.py"),
     *("tensorflow/__init__.py", "tensorflow/_rules.py"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import _api, _kl, special
+from ... import _api, special
 from ..._numpy import ufuncs
 from ...methods._molchanov import K1, K2, K3
 from ..timing import Job, ratio, sample, spreads
@@ -79,9 +79,9 @@ def _jobs(size: int) -> dict[str, tuple[Callable[..., Any], Arrays]]:
             "neg_kl_hess": (ufuncs.neg_kl_hess, (xs, out)),
             f"{NEW}neg_kl": (_api.neg_kl, (xs,)),
             f"{NEW}Molchanov": (_molchanov_as_written, (xs,)),
-            f"{NEW}kl": (_kl.kl, (xs,)),
+            f"{NEW}kl": (_api.kl, (xs,)),
             f"{NEW}neg_kl_normal": (normal, (roots, xs)),
-            f"{NEW}kl_normal": (_kl.kl_normal, (roots, xs)),
+            f"{NEW}kl_normal": (_api.kl_normal, (roots, xs)),
             f"{NEW}{ONE_LOG_SIGMA2}": (partial(_of_one_log_sigma2, number(-8.0)), (roots,)),
             f"{NEW}{ONE_MU}": (partial(normal, number(0.5)), (xs,)),
         }

@@ -15,6 +15,7 @@ There W is M with some rows dropped. Here the other rows are divided by 1 - p, a
 E|W|^2 is |M|^2/(1 - p), as with Gaussian noise. Variational dropout maximises its bound.
 """
 
+# mypy: allow-untyped-calls
 import math
 import statistics
 from functools import partial

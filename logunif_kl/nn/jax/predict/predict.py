@@ -37,7 +37,7 @@ def predict(
     likelihood: str = "categorical",
     link: str = "logit",
     log_sigma2: Any = None,
-) -> Prediction:
+) -> Prediction[jax.Array]:
     """Return the predictions of a model with random weights, and how uncertain they are.
 
     See `logunif_kl.torch.nn.predict`, which has the formulas and references. Here ``function(key)``

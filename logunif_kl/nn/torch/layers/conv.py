@@ -40,7 +40,7 @@ class _VariationalConv(VariationalLayer):
         bias: bool = True,
         padding_mode: str = "zeros",
         device: Any = None,
-        dtype: Any = None,
+        dtype: torch.dtype | None = None,
         **options: Unpack[VariationalOptions],
     ) -> None:
         check_dtype(dtype)

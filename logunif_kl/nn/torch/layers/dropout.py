@@ -130,7 +130,7 @@ class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
         p: float = 0.5,
         bias: bool = True,
         device: Any = None,
-        dtype: Any = None,
+        dtype: torch.dtype | None = None,
         *,
         generator: torch.Generator | None = None,
     ) -> None:

@@ -78,7 +78,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         _weight: Tensor | None = None,
         _freeze: bool = False,
         device: Any = None,
-        dtype: Any = None,
+        dtype: torch.dtype | None = None,
         **options: Unpack[VariationalOptions],
     ) -> None:
         check_dtype(dtype)

@@ -82,7 +82,7 @@ class LazyVariationalLinear(_Lazy, torch.nn.LazyLinear, VariationalLinear):
         out_features: int,
         bias: bool = True,
         device: Any = None,
-        dtype: Any = None,
+        dtype: torch.dtype | None = None,
         **options: Unpack[VariationalOptions],
     ) -> None:
         check_dtype(dtype)
@@ -111,7 +111,7 @@ class _LazyConv(_Lazy):
         bias: bool = True,
         padding_mode: str = "zeros",
         device: Any = None,
-        dtype: Any = None,
+        dtype: torch.dtype | None = None,
         **options: Unpack[VariationalOptions],
     ) -> None:
         check_dtype(dtype)

@@ -139,7 +139,7 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         out_features: int,
         bias: bool = True,
         device: Any = None,
-        dtype: Any = None,
+        dtype: torch.dtype | None = None,
         **options: Unpack[VariationalOptions],
     ) -> None:
         check_dtype(dtype)

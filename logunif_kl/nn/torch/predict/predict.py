@@ -47,7 +47,7 @@ def predict(
     batch_size: int | None = None,
     generator: torch.Generator | None = None,
     progress: bool = False,
-) -> Prediction:
+) -> Prediction[Tensor]:
     r"""Return the predictions of a model with dropout, and how uncertain they are.
 
     The model runs S times with the noise of training, and the predictions are averaged. If p_s are

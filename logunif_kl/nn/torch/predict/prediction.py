@@ -54,7 +54,7 @@ def prediction(
     log_sigma2: Any,
     like: Tensor,
     class_dim: int,
-) -> Prediction:
+) -> Prediction[Tensor]:
     """Return the `Prediction` for all examples, in float32 unless the outputs are float64."""
     mean, variance, of_samples = (_joined(parts) for parts in zip(*moments, strict=True))
     if likelihood == WITH_VARIANCE:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -165,6 +165,12 @@ class ELBO(torch.nn.Module):
             self._modules.pop(name, None)
             value = registered(value, self.model)
         super().__setattr__(name, value)
+
+    if TYPE_CHECKING:
+
+        def __call__(
+            self, x: Any, target: Any, kl_weight: float | Tensor | None = None
+        ) -> Bound: ...
 
     def forward(self, x: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
         """Run the model on a minibatch and estimate the bound.

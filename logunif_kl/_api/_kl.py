@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _dispatch
-from ._convention import ZERO_AT_INFINITY
+from .. import _dispatch
+from .._convention import ZERO_AT_INFINITY
 
 
 def kl(

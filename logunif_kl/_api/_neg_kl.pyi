@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ._types import Array, Lists, NumPy, Reduced
+from .._types import Array, Lists, NumPy, Reduced
 
 @overload
 def neg_kl(
