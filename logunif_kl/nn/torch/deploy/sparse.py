@@ -38,8 +38,10 @@ class SparseLayer(torch.nn.Module):
     row_starts : Tensor
         The start of each row in `values`, and the end of the last row, in int32.
     bias : Tensor or None
+    dense_shape : Tensor
+        The shape of the dense weights, for `load_sparse`.
     shape : tuple of int
-        The shape of the dense weights.
+        The same.
     """
 
     values: Tensor
@@ -60,6 +62,7 @@ class SparseLayer(torch.nn.Module):
             self.register_buffer("values", matrix[rows, columns])
             self.register_buffer("columns", columns.to(narrow))
             self.register_buffer("row_starts", starts.int())
+            self.register_buffer("dense_shape", torch.tensor(self.shape, device=weight.device))
             self.register_buffer("bias", None if bias is None else bias.detach().clone())
         self._made: Made | None = None
 
@@ -216,15 +219,17 @@ class SparseConv(SparseLayer):
     large images, the layer instead gathers and multiplies the inputs that kept weights read.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, backend: str, like: Any) -> None:
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None, backend: str, like: Any, groups: int
+    ) -> None:
         super().__init__(weight, bias, backend)
         self.out_channels: int = weight.shape[0]
-        self.in_channels: int = weight.shape[1] * like.groups
+        self.in_channels: int = weight.shape[1] * groups
         self.kernel_size: tuple[int, ...] = tuple(weight.shape[2:])
         self.stride: tuple[int, ...] = like.stride
         self.padding: tuple[int, ...] | str = like.padding
         self.dilation: tuple[int, ...] = like.dilation
-        self.groups: int = like.groups
+        self.groups: int = groups
         self.padding_mode: str = like.padding_mode
         self._around = list(like._reversed_padding_repeated_twice)
 

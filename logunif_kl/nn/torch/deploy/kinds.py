@@ -1,0 +1,85 @@
+"""Which modules can lose units, and what they are with fewer."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.utils import parametrize
+
+from ..convert.convert import plain_kind
+from ..hooks import refresh, remove_masks
+from .recurrent import GATES, Recurrent
+from .slots import Channels, Layer, Slots, Slotted, Tensors
+
+Tensor = torch.Tensor
+
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+
+
+def is_depthwise(module: Any) -> bool:
+    """Whether a convolution maps each channel alone to one channel."""
+    groups = getattr(module, "groups", 1)
+    return groups > 1 and groups == module.in_channels == module.out_channels
+
+
+def others(model: nn.Module) -> dict[Any, Tensors]:
+    """Return the other modules of a model whose units can be removed, with their tensors."""
+    found: dict[Any, Tensors] = {}
+    for module in model.modules():
+        recurrent = type(module) in GATES and not module.proj_size
+        norm = isinstance(module, (_BatchNorm, _InstanceNorm)) and _is_of_torch(module)
+        if not (recurrent or norm or type(module) in (*_TRANSPOSED, nn.PReLU)):
+            continue
+        if parametrize.is_parametrized(module) or isinstance(module, LazyModuleMixin):
+            continue
+        refresh(module)
+        names = ["weight", "bias", "running_mean", "running_var"]
+        names = module._flat_weights_names if recurrent else names
+        tensors = {name: getattr(module, name, None) for name in names}
+        found[module] = {k: v for k, v in tensors.items() if isinstance(v, Tensor)}
+    return found
+
+
+def _is_of_torch(module: Any) -> bool:
+    return type(module).__module__.startswith("torch.nn.")
+
+
+def slotted(module: Any, tensors: Tensors, slots: Slots) -> Slotted | None:
+    """Return slots for the units of a module, or None if its units must stay."""
+    kind = plain_kind(module)
+    if kind in GATES:
+        return Recurrent(module, tensors, slots)
+    if kind in (*_CONVOLUTIONS, *_TRANSPOSED) and module.groups > 1:
+        depthwise = kind in _CONVOLUTIONS and is_depthwise(module)
+        return Channels(module, tensors, slots) if depthwise else None
+    if isinstance(module, (_NormBase, nn.PReLU)):
+        made = Channels(module, tensors, slots)
+        return made if made.count > (kind is nn.PReLU) else None
+    return Layer(module, tensors, slots)
+
+
+def resize(module: Any, tensors: Tensors) -> None:
+    """Give a module of torch other tensors, and the sizes that belong to them."""
+    remove_masks(module)
+    for name, tensor in tensors.items():
+        own = module._parameters.get(name)
+        made = tensor.detach().clone()
+        setattr(module, name, made if own is None else nn.Parameter(made, own.requires_grad))
+    if type(module) in GATES:
+        module.hidden_size = module.weight_hh_l0.shape[1]
+        module.input_size = module.weight_ih_l0.shape[1]
+        module._init_flat_weights()
+    elif isinstance(module, nn.PReLU):
+        module.num_parameters = len(module.weight)
+    elif isinstance(module, _NormBase):
+        module.num_features = len(next(iter(tensors.values())))
+    else:
+        module.in_channels = len(module.weight)
+        module.out_channels = module.weight.shape[1] * module.groups
