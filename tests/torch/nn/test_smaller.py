@@ -239,7 +239,9 @@ NETWORKS = {
     "GRU": lambda: recurrent(GRU, "step", num_layers=2),
     "GRU, state": lambda: recurrent(GRU, "state", bidirectional=True),
     "RNN": lambda: recurrent(RNN, "all", num_layers=2),
-    "RNN, relu": lambda: recurrent(RNN, "step", nonlinearity="relu", bias=False, bidirectional=True),
+    "RNN, relu": lambda: recurrent(
+        RNN, "step", nonlinearity="relu", bias=False, bidirectional=True
+    ),
     "sequences": sequences,
     "encoder": encoder,
     "encoder-decoder": encoder_decoder,
@@ -250,23 +252,180 @@ def size(model):
     return sum(each.numel() for each in model.parameters())
 
 
-@pytest.mark.parametrize("what", ["rows", "columns", "rows and columns"])
+@torch.no_grad()
+@pytest.mark.parametrize("what", ["rows", "columns"])
 @pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.filterwarnings("ignore:to_compact kept")
 def test_networks_with_dead_units(name, what):
-    for seed in range(2):
-        torch.manual_seed(seed)
-        model = nn.to_variational(NETWORKS[name]()).double()
-        model = dead(model, what, seed)
-        x = torch.randn(3, 1, 10, 10, dtype=torch.float64)
-        plain_model = nn.to_deterministic(model, 3.0)
-        expected = plain_model(x)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    torch.manual_seed(0)
+    model = dead(nn.to_variational(NETWORKS[name]()).double(), what, 0)
+    x = torch.randn(3, 1, 10, 10, dtype=torch.float64)
+    whole = nn.to_deterministic(model, 3.0)
+    expected = whole(x)
+    compact, sparse = nn.to_compact(model), nn.to_sparse(model, max_density=1.0)
+    again = nn.to_variational(NETWORKS[name]()).double()
+    loaded = [nn.load_sparse(again, each.state_dict()) for each in (compact, sparse)]
+    for each in (compact, sparse, *loaded):
+        torch.testing.assert_close(each(x), expected, rtol=1e-9, atol=1e-9)
+    most = 0.95 if name in ("vectors", "encoder", "encoder-decoder") else 0.7
+    assert size(compact) < most * size(whole)
+
+
+def test_a_residual_network_is_smaller_as_its_sparsity_says():
+    torch.manual_seed(0)
+    model = nn.to_variational(residual())
+    for name, each in model.named_parameters():
+        if name.endswith("log_sigma2"):
+            each.data.fill_(30.0)[:2, :2] = -30.0
+    assert nn.sparsity(model.eval(), 3.0).compression > 8.5
+    compact, whole = nn.to_compact(model), nn.to_deterministic(model)
+    assert size(compact) < size(whole) / 8.5
+
+
+@pytest.mark.parametrize("kind", [LSTM, GRU, RNN])
+def test_a_recurrent_module_without_weights(kind):
+    """If the head reads no unit, or biases are 0. Otherwise the states still change."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 1, 10, 10)
+    for head, biases, hidden in ((0.0, 1.0, 1), (1.0, 0.0, 1), (1.0, 1.0, 1 if kind is RNN else 8)):
+        model = recurrent(kind, "all", num_layers=2, bidirectional=True).eval()
+        for name, each in model.net.named_parameters():
+            each.data *= biases if "bias" in name else 0.0
+        model.head.weight.data *= head
+        kept = pytest.warns(UserWarning, match="units of module 'net': biases change their states")
+        with kept if hidden == 8 else warnings.catch_warnings():
             compact = nn.to_compact(model)
-        sparse = nn.to_sparse(model, max_density=1.0)
-        again = nn.to_variational(NETWORKS[name]()).double()
-        loaded = [nn.load_sparse(again, each.state_dict()) for each in (compact, sparse)]
-        for each in (compact, sparse, *loaded):
-            torch.testing.assert_close(each(x), expected, rtol=1e-9, atol=1e-9)
-        print(name, what, size(plain_model), size(compact))
-        assert size(compact) < size(plain_model)
+        assert compact.net.hidden_size == hidden
+        assert compact.words.embedding_dim == compact.net.input_size == 1
+        torch.testing.assert_close(compact(x), model(x))
+
+
+def test_masks_of_a_recurrent_module():
+    torch.manual_seed(0)
+    model = recurrent(GRU, "step").eval()
+    for name in ("weight_ih_l0", "weight_hh_l0"):
+        mask = torch.ones_like(getattr(model.net, name)).view(3, 8, -1)
+        mask[:, 2:] = 0.0
+        plain.utils.prune.custom_from_mask(model.net, name, mask.view(24, -1))
+    for name in ("bias_ih_l0", "bias_hh_l0"):
+        getattr(model.net, name).data.view(3, 8)[:, 2:] = 0.0
+    compact, x = nn.to_compact(model), torch.randn(2, 1, 10, 10)
+    assert compact.net.hidden_size == 2
+    torch.testing.assert_close(compact(x), model(x))
+    torch.testing.assert_close(nn.load_sparse(model, compact.state_dict())(x), model(x))
+
+
+def halves(self, x):
+    first, second = self.a(x).chunk(2, 1)
+    return self.b(torch.cat([second, first], 1))
+
+
+def with_state(self, x):
+    state = x.new_zeros(1, x.shape[1], 4)
+    return self.b(self.a(x, (state, state))[0])
+
+
+ATTENTION = plain.MultiheadAttention
+STAY = [
+    (plain.Linear(3, 4), plain.LayerNorm(4), "'1' \\(LayerNorm\\) reads them together"),
+    (plain.Linear(3, 4), plain.Softmax(-1), "'1' \\(Softmax\\) reads them together"),
+    (plain.Conv1d(3, 4, 1), plain.Conv1d(4, 4, 1, groups=2), "'1' \\(Conv1d\\) reads them"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "why"), STAY)
+def test_what_keeps_dead_units_is_named(first, second, why):
+    last = plain.Conv1d(4, 2, 1) if isinstance(first, plain.Conv1d) else plain.Linear(4, 2)
+    model = plain.Sequential(copy.deepcopy(first), second, last)
+    model[0].weight.data[1] = 0.0
+    with pytest.warns(UserWarning, match=f"kept the dead units of module '0': {why}"):
+        compact = nn.to_compact(model)
+    assert len(compact[0].weight) == 4
+
+
+@pytest.mark.parametrize(
+    ("run", "module", "why"),
+    [
+        (halves, plain.Linear(3, 4), "chunk is not followed"),
+        (with_state, LSTM(3, 4), "they are called in a way that is not followed"),
+        (lambda self, x: self.b(self.a(x)[0]), LSTM(3, 4, proj_size=2), "projections of an LSTM"),
+        (lambda self, x: self.b(self.a(x, x, x)[0]), ATTENTION(4, 2), "the heads of attention"),
+        (
+            lambda self, x: self.b(self.a(x) + self.a(-x)),
+            plain.Linear(3, 4),
+            "called several times",
+        ),
+        (lambda self, x: self.b(self.a(x) + self.c(x)), plain.Linear(3, 4), "they are added to"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+def test_what_keeps_dead_units_of_a_forward_is_named(run, module, why):
+    torch.manual_seed(0)
+    model = Net(run, a=module, b=plain.Linear(getattr(module, "proj_size", 0) or 4, 2))
+    model.c = plain.Linear(3, 4)
+    for each in module.parameters():
+        (each.data if each.ndim > 1 else each.data[:0]).view(len(each.data), -1)[-1] = 0.0
+        if each.ndim > 1 and not isinstance(module, plain.Linear):
+            each.data.zero_()
+    with pytest.warns(UserWarning, match=f"kept the dead units of module 'a': .*{why}"):
+        compact = nn.to_compact(model)
+    x = torch.randn(2, 5, 4 if isinstance(module, ATTENTION) else 3)
+    x = x[:, 0] if isinstance(module, plain.Linear) else x
+    torch.testing.assert_close(compact(x), model(x))
+    assert size(compact) == size(model)
+
+
+def after_a_change(self, x):
+    y = self.a(x)
+    z = self.b(y)
+    y += 0.5
+    return z + self.c(y)
+
+
+def after_a_relu(self, x):
+    y = self.a(x)
+    z = y.flatten(1)
+    F.relu(y, True)
+    return self.b(y) + self.c(z)
+
+
+@pytest.mark.parametrize("run", [after_a_change, after_a_relu])
+@pytest.mark.filterwarnings("ignore:to_compact kept")
+def test_constants_that_change_in_place(run):
+    torch.manual_seed(0)
+    linear = plain.Linear
+    model, x = Net(run, a=linear(3, 4), b=linear(4, 2), c=linear(4, 2)), torch.randn(2, 3)
+    model.a.weight.data[1:], model.a.bias.data[1:] = 0.0, torch.tensor([-1.0, 2.0, -3.0])
+    with torch.no_grad():
+        expected = model(x)
+        torch.testing.assert_close(nn.to_compact(model)(x), expected)
+
+
+def fused(model):
+    model = model.eval()
+    fuse = plain.utils.fusion.fuse_conv_bn_eval
+    return plain.Sequential(fuse(model[0], model[1]), *model[2:])
+
+
+def test_a_fused_network():
+    def made():
+        return plain.Sequential(
+            *(plain.Conv2d(1, 6, 3, bias=False), plain.BatchNorm2d(6), plain.ReLU()),
+            *(plain.Flatten(), plain.Linear(384, 3)),
+        )
+
+    torch.manual_seed(0)
+    model = dead(nn.to_variational(made()), "rows", 0)
+    x = torch.randn(2, 1, 10, 10)
+    expected = nn.to_deterministic(model, 3.0)(x)
+    compact = nn.to_compact(fused(nn.to_deterministic(model, 3.0)))
+    assert len(compact[0].weight) == len(nn.to_compact(model)[0].weight) < 6
+    state = compact.state_dict()
+    for each in (compact, nn.load_sparse(fused(made()), state)):
+        torch.testing.assert_close(each(x), expected)
+    message = "pass .* and a model with the same layers, fused if the model was fused before"
+    with pytest.raises(ValueError, match=rf"^state_dict has no weights of module '4': {message}"):
+        nn.load_sparse(made(), state)
+    shifted = {{"1": "2", "3": "4"}.get(key[0], key[0]) + key[1:]: state[key] for key in state}
+    with pytest.raises(ValueError, match=rf"^state_dict has no weights of module '1': {message}"):
+        nn.load_sparse(made(), shifted)

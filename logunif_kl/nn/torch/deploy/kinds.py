@@ -33,7 +33,7 @@ def others(model: nn.Module) -> dict[Any, Tensors]:
     """Return the other modules of a model whose units can be removed, with their tensors."""
     found: dict[Any, Tensors] = {}
     for module in model.modules():
-        recurrent = type(module) in GATES and not module.proj_size
+        recurrent = type(module) in GATES
         norm = isinstance(module, (_BatchNorm, _InstanceNorm)) and _is_of_torch(module)
         if not (recurrent or norm or type(module) in (*_TRANSPOSED, nn.PReLU)):
             continue
@@ -55,7 +55,7 @@ def slotted(module: Any, tensors: Tensors, slots: Slots) -> Slotted | None:
     """Return slots for the units of a module, or None if its units must stay."""
     kind = plain_kind(module)
     if kind in GATES:
-        return Recurrent(module, tensors, slots)
+        return None if module.proj_size else Recurrent(module, tensors, slots)
     if kind in (*_CONVOLUTIONS, *_TRANSPOSED) and module.groups > 1:
         depthwise = kind in _CONVOLUTIONS and is_depthwise(module)
         return Channels(module, tensors, slots) if depthwise else None
@@ -63,6 +63,24 @@ def slotted(module: Any, tensors: Tensors, slots: Slots) -> Slotted | None:
         made = Channels(module, tensors, slots)
         return made if made.count > (kind is nn.PReLU) else None
     return Layer(module, tensors, slots)
+
+
+def fixed(module: Any) -> str:
+    """Say why `slotted` returns None."""
+    if type(module) in GATES:
+        return "projections of an LSTM are not followed"
+    return "a convolution in groups needs as many channels in each"
+
+
+def dead_heads(attention: Any) -> bool:
+    """Whether a head of attention is constant, or not read."""
+    heads, size = attention.num_heads, attention.head_dim
+    value = attention.v_proj_weight
+    if value is None:
+        value = attention.in_proj_weight[2 * heads * size :]
+    made = (value != 0).reshape(heads, -1).any(1)
+    read = (attention.out_proj.weight != 0).reshape(-1, heads, size).any(2).any(0)
+    return not bool((made & read).all())
 
 
 def resize(module: Any, tensors: Tensors) -> None:

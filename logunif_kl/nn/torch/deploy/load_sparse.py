@@ -34,7 +34,8 @@ def load_sparse(
     Parameters
     ----------
     model : torch.nn.Module
-        A network as before `to_sparse` or `to_compact`, with any weights: variational or plain. The
+        A network as before `to_sparse` or `to_compact`, with any weights: variational or plain. If
+        layers were fused before (`torch.nn.utils.fusion`), fuse those of this network too. The
         model is not changed. It may be on the meta device; the copy is then on the devices of
         `state_dict`.
     state_dict : mapping of str to Tensor
@@ -52,7 +53,7 @@ def load_sparse(
     TypeError
         If `model` is not a module, or `state_dict` is not a mapping.
     ValueError
-        If `backend` is unknown, `state_dict` lacks the weights of a layer, or a tensor on the meta
+        If `backend` is unknown, `state_dict` lacks the values of a module, or a tensor on the meta
         device has no values there.
     RuntimeError
         If other tensors of `state_dict` do not fit, as for ``load_state_dict``.
@@ -92,8 +93,9 @@ def load_sparse(
     for name, module in model.named_modules():
         if module in smaller:
             own = {key: state_dict.get(f"{name}.{key}" if name else key) for key in smaller[module]}
+            if own and not any(value is not None for value in own.values()):
+                raise _lacks(name)
             _fit(memo[id(module)], smaller[module], own)
-    _check_names(loaded, state_dict)
     _leave_meta(loaded, state_dict)
     loaded.load_state_dict(state_dict)
     return loaded
@@ -121,18 +123,12 @@ def _leave_meta(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> Non
                 held[own] = made[id(tensor)].requires_grad_(tensor.requires_grad)
 
 
-_AS_BEFORE = "the model as it was given to to_sparse or to_compact, fused if that one was fused"
-
-
-def _check_names(loaded: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> None:
-    """Raise if modules lack all their tensors, as batch normalisation that was fused does."""
-    for name, module in loaded.named_modules():
-        own = [f"{name}.{key}" if name else key for key in module.state_dict() if "." not in key]
-        if own and not any(each in state_dict for each in own):
-            raise ValueError(
-                f"state_dict has no values of {shown_name(name)}, a {type(module).__name__}: pass "
-                f"{_AS_BEFORE}"
-            )
+def _lacks(name: str) -> ValueError:
+    return ValueError(
+        f"state_dict has no weights of {shown_name(name)}: pass what state_dict() of the network "
+        "returned, and a model with the same layers, fused if the model was fused before "
+        "to_sparse or to_compact"
+    )
 
 
 def _fit(module: Any, tensors: Mapping[str, Tensor], saved: Mapping[str, Tensor | None]) -> None:
@@ -173,8 +169,5 @@ def _saved(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> dict[Any
         elif weight is not None:
             found[module] = _Saved(False, tuple(weight.shape), weight.device, bias)
         else:
-            raise ValueError(
-                f"state_dict has no weights of {shown_name(name)}: pass what state_dict() of the "
-                f"network returned, and {_AS_BEFORE}"
-            )
+            raise _lacks(name)
     return found

@@ -61,7 +61,7 @@ class Slotted:
 
     outs: Array
     ins: Array
-    else_why = "they have a constant other than 0, and zeros are padded around it"
+    else_why = "their constant changes on the way, in place or where zeros are padded"
     """Why dead units stay that nothing pins."""
 
     def call(self, x: Any, node: Any) -> Any:
@@ -187,7 +187,7 @@ class Layer(Slotted):
     def folded(self, gone: Array) -> Tensors:
         if self.given is None or self.is_table:
             return {}
-        added = self._added(gone[self.ins] & np.isfinite(self.given), self.given)
+        added = self._added(gone[self.ins] & self._foldable(self.given), self.given)
         if not added.any():
             return {}
         weight = self.tensors["weight"]

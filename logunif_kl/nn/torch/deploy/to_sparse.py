@@ -56,18 +56,22 @@ def to_sparse(
         their weights, or in float32 for half types, and return the dtype of their input, also under
         autocast.
     drop_units : bool
-        Remove hidden units and channels without kept weights to the next layer, or without kept
-        weights from the layer before. A unit of the second kind is constant, and its value is
-        added to the bias of the next layer. A trace of ``forward`` finds the next layer. Between
-        the two layers there may be elementwise functions, pooling, dropout and a flatten that keeps
-        the batch dimension, as modules or as functions. Inputs need a batch dimension. Units stay
-        where an activation has several readers, as in a residual block, or is kept. Fuse batch
-        normalisation first (`torch.nn.utils.fusion`). All units stay in a module that takes
-        ``*args``, branches on an activation, or cannot be traced for another reason, and in its
-        parts, which it may use in any way. If it calls a part as a whole, convert this part:
-        ``model.net = to_sparse(model.net)``. Pass False if other code runs a part of the network or
-        reads hidden activations, or if the forward asks for the mode of autograd, or takes a
-        required argument that is not a tensor and asks for its type, which a trace does not see.
+        Remove hidden units and channels that no kept weight reads, and units that are constant
+        because no kept weight leads to them. The constant is added to the biases of the layers that
+        read it. A trace of ``forward`` finds what reads a unit. It follows units through
+        elementwise functions, batch normalisation, pooling, means over positions, a flatten that
+        keeps the batch dimension, sums, products and concatenations of activations, depthwise and
+        transposed convolutions, the feed-forward layers of torch's transformers, and LSTM, GRU and
+        RNN, whose layers and directions have one hidden size. A unit of a sum goes if it is dead in
+        every summand. Units stay where something else reads them, such as layer normalisation,
+        softmax, attention, or another convolution in groups, or if an activation is kept. Inputs
+        need a batch dimension, and `BatchNorm1d` after a linear layer needs two dimensions.
+        All units stay in a module that takes ``*args``, branches on an activation, or cannot be
+        traced for another reason, and in its parts, which it may use in any way. If it calls a part
+        as a whole, convert this part: ``model.net = to_sparse(model.net)``. Pass False if other
+        code runs a part of the network or reads hidden activations, or if the forward asks for the
+        mode of autograd, or takes a required argument that is not a tensor and asks for its type,
+        which a trace does not see.
         `sparsity` of the result does not count weights of removed units, but ``sparsity(model,
         threshold)`` does.
     max_density : float
@@ -162,7 +166,7 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
     Warns
     -----
     UserWarning
-        If layers have constant units that cannot be removed. The warning names the layers.
+        If dead units stay. The warning names their layers, and what keeps them.
 
     Raises
     ------

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import dis
 import inspect
+import operator
 import sys
 import weakref
 from collections import Counter
@@ -70,6 +71,20 @@ class _Activation(fx.Proxy):
         if step.opname != "UNPACK_SEQUENCE":
             return self.tracer.iter(self)
         return iter([self[i] for i in range(step.argval)])
+
+
+def _in_place(name: str) -> Any:
+    """Return a method that records ``x += y``, which `torch.fx` would record as ``x + y``."""
+
+    def method(self: fx.Proxy, other: Any) -> Any:
+        target = getattr(operator, name)
+        return self.tracer.create_proxy("call_function", target, (self, other), {})
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
+    setattr(_Activation, f"__i{_name}__", _in_place(f"i{_name}"))
 
 
 class _Tracer(fx.Tracer):
