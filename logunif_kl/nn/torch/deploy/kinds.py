@@ -16,17 +16,12 @@ from ..convert.convert import plain_kind
 from ..hooks import refresh, remove_masks
 from .recurrent import GATES, Recurrent
 from .slots import Channels, Layer, Slots, Slotted, Tensors
+from .sparse import is_depthwise
 
 Tensor = torch.Tensor
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-
-
-def is_depthwise(module: Any) -> bool:
-    """Whether a convolution maps each channel alone to one channel."""
-    groups = getattr(module, "groups", 1)
-    return groups > 1 and groups == module.in_channels == module.out_channels
 
 
 def others(model: nn.Module) -> dict[Any, Tensors]:

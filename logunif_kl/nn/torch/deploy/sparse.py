@@ -211,6 +211,16 @@ _MOST = 2**22
 """The largest number of elements of a matrix, or of patches, that a convolution makes at once."""
 
 
+def is_depthwise(convolution: Any) -> bool:
+    """Whether a convolution maps each channel alone to one channel."""
+    return convolution.groups == convolution.in_channels == convolution.out_channels > 1
+
+
+def groups_of(convolution: Any, weight: Tensor) -> int:
+    """Return the number of groups of a convolution with a weight of perhaps fewer channels."""
+    return len(weight) if is_depthwise(convolution) else convolution.groups
+
+
 class SparseConv(SparseLayer):
     """A convolution in one, two or three dimensions with only the weights that are kept.
 
@@ -219,17 +229,15 @@ class SparseConv(SparseLayer):
     large images, the layer instead gathers and multiplies the inputs that kept weights read.
     """
 
-    def __init__(
-        self, weight: Tensor, bias: Tensor | None, backend: str, like: Any, groups: int
-    ) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, backend: str, like: Any) -> None:
         super().__init__(weight, bias, backend)
+        self.groups: int = groups_of(like, weight)
         self.out_channels: int = weight.shape[0]
-        self.in_channels: int = weight.shape[1] * groups
+        self.in_channels: int = weight.shape[1] * self.groups
         self.kernel_size: tuple[int, ...] = tuple(weight.shape[2:])
         self.stride: tuple[int, ...] = like.stride
         self.padding: tuple[int, ...] | str = like.padding
         self.dilation: tuple[int, ...] = like.dilation
-        self.groups: int = groups
         self.padding_mode: str = like.padding_mode
         self._around = list(like._reversed_padding_repeated_twice)
 

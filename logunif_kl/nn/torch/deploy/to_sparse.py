@@ -16,10 +16,10 @@ from ...sparsity import THRESHOLD, check_threshold
 from ..arguments import check_parameters, shown_few, shown_name
 from ..convert.convert import check_known, plain_kind, without_samples
 from ..hooks import copies, copy_hooks
-from .kinds import is_depthwise, others, resize
+from .kinds import others, resize
 from .shrink import shrink
 from .slots import Tensors
-from .sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
+from .sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear, groups_of
 from .sparsity import weighted, with_kept
 from .traces import Part, parts
 
@@ -303,12 +303,7 @@ def sparse_layer(
         return SparseLinear(weight, bias, backend)
     if kind is torch.nn.Embedding:
         return SparseEmbedding(weight, backend)
-    return SparseConv(weight, bias, backend, module, groups_of(module, weight))
-
-
-def groups_of(module: Any, weight: Tensor) -> int:
-    """Return the number of groups of a convolution that may have fewer channels."""
-    return len(weight) if is_depthwise(module) else module.groups
+    return SparseConv(weight, bias, backend, module)
 
 
 def dense_layer(kind: Any, module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
