@@ -72,7 +72,8 @@ def depthwise():
         x = F.relu(self.n1(self.deep(x)))
         x = x * torch.sigmoid(self.up(F.relu(self.down(x.mean([-2, -1], keepdim=True)))))
         x = self.prelu(self.n2(self.wide(x)))
-        return self.head(x.mean(dim=(2, 3)))
+        x = x * self.gate(x.mean((2, 3))).sigmoid().unsqueeze(-1)[:, :, None]
+        return self.head(F.adaptive_avg_pool2d(x, 1).squeeze(-1).squeeze(2))
 
     return Net(
         run,
@@ -82,6 +83,7 @@ def depthwise():
         up=plain.Conv2d(5, 8, 1),
         wide=plain.Conv2d(8, 10, 1),
         prelu=plain.PReLU(10),
+        gate=plain.Linear(10, 10),
         head=plain.Linear(10, 3),
         **{f"n{i}": plain.BatchNorm2d(n) for i, n in enumerate((8, 8, 10))},
     )

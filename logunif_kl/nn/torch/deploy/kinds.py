@@ -35,7 +35,7 @@ def others(model: nn.Module) -> dict[Any, Tensors]:
         if parametrize.is_parametrized(module) or isinstance(module, LazyModuleMixin):
             continue
         refresh(module)
-        names = ["weight", "bias", "running_mean", "running_var"]
+        names: Any = ["weight", "bias", "running_mean", "running_var"]
         names = module._flat_weights_names if recurrent else names
         tensors = {name: getattr(module, name, None) for name in names}
         found[module] = {k: v for k, v in tensors.items() if isinstance(v, Tensor)}

@@ -148,6 +148,8 @@ class Reader:
         function = units.binary(node)
         if function is not None and len(given) == 2:
             return self._joined(function, node, *given)
+        if type(first) is tuple and (name, len(first), rest) == ("squeeze", 1, [0]):
+            return first[0]  # the state of a module with one layer and one direction
         if not isinstance(first, Units):
             return None
         return self._alone(node, name, first, rest)
@@ -160,6 +162,12 @@ class Reader:
             return None if given or len(rest) > 2 else units.reduced(name, x, dims, keepdim)
         if name in ("transpose", "permute"):
             return None if options else units.permuted(name, x, rest)
+        if name == "unsqueeze" and len(rest) == 1 and type(rest[0]) is int:
+            whole = (slice(None),) * rest[0]
+            after = (Ellipsis, None, *[slice(None)] * (-1 - rest[0]))
+            return units.indexed(x, (*whole, None) if rest[0] >= 0 else after)
+        if name == "squeeze":
+            return None if options else units.squeezed(x, rest)
         if name in ("neg", "abs", "exp", "square") and not (rest or options):
             return x._replace(values=units.mapped(getattr(torch, name), x.values))
         module = units.as_module(node, x, rest, self.env)
@@ -213,8 +221,8 @@ class Reader:
                     return None
                 if each.ndim >= -x.axis and each.shape[x.axis] != 1:
                     return None
-                pair[i] = np.nan
-        x = units.joined(function, *pair, self.slots)
+                pair[i], pair[1 - i] = np.nan, x._replace(single=False, rows=object())
+        x = units.joined(function, pair[0], pair[1], self.slots)
         return None if x is None else x._replace(memory=node)
 
     def _concatenated(self, node: fx.Node) -> Any:
@@ -222,8 +230,8 @@ class Reader:
         each, dim = given.pop("tensors", ()), given.pop("dim", 0)
         if given or not isinstance(each, (tuple, list)) or not each:
             return None
-        found = [self.env[x] if isinstance(x, fx.Node) else None for x in each]
-        if not all(isinstance(x, Units) for x in found):
+        found = [self.env[x] for x in each if isinstance(x, fx.Node)]
+        if len(found) < len(each) or not all(isinstance(x, Units) for x in found):
             return None
         made = units.concatenated(found, dim, self.slots)
         return None if made is None else made._replace(memory=node)

@@ -48,7 +48,7 @@ def shrink(model: nn.Module, given: dict[Any, Tensors], traced: list[Part]) -> S
     left = _left(slots, roots, live, found)
     _keep_shapes(roots, live, found)
     gone = ~live[roots]
-    tensors = {module: _without(each, gone) for module, each in found.items()}
+    small = {module: _without(each, gone) for module, each in found.items()}
     last = [*given][-1:]  # perhaps the output
     for module, reason in why.items():
         made = slotted(module, given[module], Slots())
@@ -57,7 +57,7 @@ def shrink(model: nn.Module, given: dict[Any, Tensors], traced: list[Part]) -> S
     for module in model.modules():
         if type(module) is nn.MultiheadAttention and dead_heads(module):
             left[module] = "torch gives the heads of attention together the width of its input"
-    return Shrunk({**given, **tensors}, left)
+    return Shrunk({**given, **small}, left)
 
 
 def _not_followed(model: nn.Module, given: Iterable[Any], traced: list[Part]) -> dict[Any, str]:

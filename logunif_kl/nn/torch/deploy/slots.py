@@ -211,7 +211,7 @@ class Channels(Slotted):
             return Other(x.rows)
         ndim = x.ndim
         if isinstance(self.module, _ConvNd):
-            fits = x.axis == 1 - self.tensors["weight"].ndim
+            fits, x = x.axis == 1 - self.tensors["weight"].ndim, x._replace(single=False)
         else:
             fits = x.second
             if x.axis == -1 and ndim is None and type(self.module) in (nn.BatchNorm1d, nn.PReLU):

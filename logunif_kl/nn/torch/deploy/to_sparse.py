@@ -232,7 +232,7 @@ def _rebuilt(
         if getattr(module, "bias", None) is not None:
             layers[module]["bias"] = module.bias
     given = {**others(model), **layers} if drop_units else layers
-    small, left = given, {}
+    small, left = given, dict[Any, str]()
     traced = list(parts(model, given))
     read: set[int] = set().union(*(part.read() for part in traced))
     if drop_units:

@@ -70,7 +70,8 @@ class _Activation(fx.Proxy):
         step = next(each for each in dis.get_instructions(code) if each.offset == at)
         if step.opname != "UNPACK_SEQUENCE":
             return self.tracer.iter(self)
-        return iter([self[i] for i in range(step.argval)])
+        unpacked: Any = self
+        return iter([unpacked[i] for i in range(step.argval)])
 
 
 def _in_place(name: str) -> Any:
@@ -187,7 +188,8 @@ def _stack(stack: Any, x: Any) -> Any:
 
 
 def _encoder_decoder(model: Any, x: Any, y: Any) -> Any:
-    _check(model.encoder), _check(model.decoder)
+    _check(model.encoder)
+    _check(model.decoder)
     return model.decoder(model.encoder(x), y)
 
 

@@ -33,6 +33,8 @@ class Units(NamedTuple):
     """What is equal for activations that may share memory."""
     flat: str = ""
     """After a flatten: whether "each" unit is repeated, or "all" units are."""
+    single: bool = False
+    """Whether the dimensions after that of the units have length 1."""
 
     def spread(self, length: int) -> Units | None:
         """Return an activation in which each of `length` elements is a unit."""
@@ -113,11 +115,6 @@ _BINARY = {
 _SAME = ("contiguous", "clone", "detach", "float", "double")
 
 
-def known(module: Any) -> bool:
-    """Whether `through` has a rule for a module."""
-    return type(module) in (*_ELEMENTWISE, *_IDENTITY, *_DIMENSIONS, nn.Flatten, nn.Upsample)
-
-
 def through(module: Any, x: Units) -> Units | None:
     """Return what a module without weights makes of an activation, or None."""
     kind = type(module)
@@ -128,10 +125,11 @@ def through(module: Any, x: Units) -> Units | None:
     if kind is nn.Flatten:
         return _flattened(x) if (module.start_dim, module.end_dim) == (1, -1) else None
     if kind is nn.Upsample:
-        return x if x.second and not x.flat and x.axis < -1 else None
+        return x._replace(single=False) if x.second and not x.flat and x.axis < -1 else None
     if kind in _DIMENSIONS and x.second and x.axis == -1 - _DIMENSIONS[kind]:
         if getattr(module, "return_indices", False):
             return None
+        x = x._replace(single=getattr(module, "output_size", None) in (1, (1,), (1, 1), (1, 1, 1)))
         return x if _keeps_constants(module) else _only(x, getattr(module, "value", 0.0))
     return None
 
@@ -172,7 +170,7 @@ def as_module(node: fx.Node, x: Any, rest: list[Any], env: dict[fx.Node, Any]) -
     if node.op == "call_function" and not is_torch(node):
         return None
     if name in ("view", "reshape"):
-        size = env.get(rest[0]) if rest and isinstance(rest[0], fx.Node) else None
+        size: Any = env.get(rest[0]) if rest and isinstance(rest[0], fx.Node) else None
         whole = node.op == "call_method" and rest[1:] == [-1] and isinstance(size, Rows)
         return nn.Flatten() if whole and size.rows is x.rows else None
     sized = name in _POOLING or name in ("avg_pool1d", "avg_pool2d", "avg_pool3d")
@@ -188,13 +186,18 @@ def as_module(node: fx.Node, x: Any, rest: list[Any], env: dict[fx.Node, Any]) -
         training = given[1] if len(given) > 1 else options.get("training")
         return nn.Identity() if training is False else None
     if name in _POOLING and not options.get("return_indices"):
-        return _POOLING[name](1)
+        size = rest[0] if rest else options.get("output_size")
+        return _POOLING[name](size if name.startswith("adaptive") and _is_literal(size) else 2)
     if name in _SAME and node.op == "call_method" and not (given or options):
         return nn.Identity()
     try:
         return _FUNCTIONS[name](*given, **options)
     except (KeyError, TypeError):
         return None
+
+
+def _is_literal(size: Any) -> bool:
+    return all(type(each) is int for each in (size if isinstance(size, tuple) else (size,)))
 
 
 def _is_size(given: Any, env: dict[fx.Node, Any]) -> bool:
@@ -236,6 +239,7 @@ def reduced(name: str, x: Units, dims: Any, keepdim: Any) -> Units | None:
     over = {x.at(dim) for dim in (dims if isinstance(dims, (tuple, list)) else (dims,))}
     if x.flat or None in over or x.axis in over or type(keepdim) is not bool:
         return None
+    x = x._replace(single=x.single or over >= set(range(x.axis + 1, 0)))
     x = _only(x, 0.0) if name == "sum" else x
     if not keepdim:
         right = sum(dim > x.axis for dim in over if dim is not None)
@@ -267,6 +271,7 @@ def joined(function: Any, first: Any, second: Any, slots: Any) -> Units | None:
     return x._replace(
         values=arithmetic(function, first.values, second.values),
         ndim=max(first.ndim or 0, second.ndim or 0) if both else None,
+        single=first.single and second.single,
         rows=first.rows if first.rows is second.rows else object(),
     )
 
@@ -280,14 +285,14 @@ def concatenated(each: list[Units], dim: Any, slots: Any) -> Units | None:
     ndim = ndims.pop() if ndims else None
     if ndim is None and x.axis == -1 and dim == 1:
         ndim = 2  # Otherwise the number of units does not fit the next layer.
-    x = x._replace(ndim=ndim, rows=object())
+    x = x._replace(ndim=ndim, rows=object(), single=all(one.single for one in each))
     at = x.at(dim)
     if at is None:
         return None
     if at == x.axis:
         ids, values = (np.concatenate([one[i] for one in each]) for i in (0, 1))
         return x._replace(ids=ids, values=values)
-    values = x.values
+    values, x = x.values, x._replace(single=False)
     for one in each[1:]:
         if len(one.ids) != len(x.ids):
             return None
@@ -299,33 +304,42 @@ def concatenated(each: list[Units], dim: Any, slots: Any) -> Units | None:
 def indexed(x: Units, index: Any) -> Units | None:
     """Return ``x[index]`` if the index takes all units."""
     entries = list(index) if isinstance(index, tuple) else [index]
-    if x.ndim is None or sum(each is Ellipsis for each in entries) > 1:
+    full, taken = slice(None), sum(each is not None and each is not Ellipsis for each in entries)
+    if x.ndim is None or x.flat or taken > x.ndim:
         return None
-    full = slice(None)
-    if Ellipsis in entries:
-        at = entries.index(Ellipsis)
-        entries[at : at + 1] = [full] * (x.ndim - len(entries) + 1)
-    entries += [full] * (x.ndim - len(entries))
-    if any(type(each) not in (int, slice) for each in entries):
+    if Ellipsis not in entries:
+        entries.append(Ellipsis)
+    at = entries.index(Ellipsis)
+    entries[at : at + 1] = [full] * (x.ndim - taken)
+    if any(each is not None and type(each) not in (int, slice) for each in entries):
         return None
-    if len(entries) != x.ndim or entries[x.axis] != full:
+    before = [i for i, each in enumerate(entries) if each is not None][x.axis]
+    if entries[before] != full:
         return None
-    left = [dim for dim, each in enumerate(entries) if type(each) is slice]
+    left = [i for i, each in enumerate(entries) if type(each) is not int]
     rows = x.rows if entries[0] == full else object()
-    return x._replace(axis=left.index(x.ndim + x.axis) - len(left), ndim=len(left), rows=rows)
+    return x._replace(axis=left.index(before) - len(left), ndim=len(left), rows=rows)
+
+
+def squeezed(x: Units, dims: list[Any]) -> Units | None:
+    """Return an activation without a dimension of length 1 behind the units."""
+    dim = x.at(dims[0]) if len(dims) == 1 else None
+    if dim is None or dim <= x.axis or not x.single or x.flat:
+        return None
+    return x._replace(axis=x.axis + 1, ndim=None if x.ndim is None else x.ndim - 1)
 
 
 def permuted(name: str, x: Units, dims: list[Any]) -> Units | None:
     """Return an activation with its dimensions in another order."""
     if x.flat:
         return None
-    x = x._replace(rows=object())
+    x = x._replace(rows=object(), single=False)
     if name == "transpose":
         pair = [x.at(dim) for dim in dims]
         if None in pair or len(pair) != 2:
             return None
-        other = {pair[0]: pair[1], pair[1]: pair[0]}.get(x.axis, x.axis)
-        return x._replace(axis=other)
+        other: dict[Any, Any] = {pair[0]: pair[1], pair[1]: pair[0]}
+        return x._replace(axis=other.get(x.axis, x.axis))
     order = list(dims[0]) if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
     if any(type(dim) is not int for dim in order):
         return None
