@@ -81,7 +81,7 @@ def _not_followed(model: nn.Module, given: Iterable[Any], traced: list[Part]) ->
 def _live(slots: Slots, roots: Array, found: dict[Any, Slotted]) -> Array:
     """Return which units may change an output: those that pinned units depend on."""
     live = np.zeros(len(roots), bool)
-    live[roots[[*slots.pins]]] = True
+    live[roots[slots.pinned()]] = True
     edges = [edge for each in found.values() for edge in each.reads()]
     while True:
         before = live.sum()
@@ -119,20 +119,22 @@ def _without(each: Slotted, gone: Array) -> Tensors:
 
 def _left(slots: Slots, roots: Array, live: Array, found: dict[Any, Slotted]) -> dict[Any, str]:
     """Return the modules whose dead units stay, with the reasons."""
-    reasons: dict[int, list[str]] = {}
-    for slot, why in slots.pins.items():
-        reasons.setdefault(roots[slot], []).extend(why)
-    dead = {module: each.dead() for module, each in found.items()}
-    alive: set[int] = set()
-    for module, each in found.items():
-        alive.update(roots[np.setdiff1d(each.outs, dead[module])])
+    dead = {module: roots[each.dead()] for module, each in found.items()}
+    dead = {module: own[live[own]] for module, own in dead.items()}
+    stay, read = np.zeros((2, len(live)), bool)
+    for module, own in dead.items():
+        stay[own] = True
+        read[np.setdiff1d(roots[found[module].outs], own)] = True
     left = {}
     for module, each in found.items():
-        why = []
-        for root in roots[dead[module]]:
-            if live[root]:
-                summed = "they are added to units that are read" if root in alive else each.else_why
-                why += reasons.get(root, [summed])
+        own = dead[module]
+        pins = [(roots[ids], why) for ids, why in slots.pins if stay.any()]
+        why = [reason for ids, reason in pins if np.isin(own, ids).any()]
+        free = own[~np.isin(own, roots[slots.pinned()])] if len(own) else own
+        if read[free].any():
+            why.append("they are added to units that are read")
+        if (~read[free]).any():
+            why.append(each.else_why)
         named = [*dict.fromkeys(filter(None, why))]
         if named:
             left[module] = " and ".join(named[:2])

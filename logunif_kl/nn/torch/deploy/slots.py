@@ -23,32 +23,39 @@ class Slots:
     """Numbers for the units of all layers. Units that must stay or go together are united."""
 
     def __init__(self) -> None:
-        self._parents: list[int] = []
-        self.pins: dict[int, list[str]] = {}
-        """Why a slot must stay, by its number."""
+        self.count = 0
+        self._united: list[tuple[Array, Array]] = []
+        self.pins: list[tuple[Array, str]] = []
+        """Slots that must stay, with the reasons."""
 
     def new(self, count: int) -> Array:
-        first = len(self._parents)
-        self._parents += range(first, first + count)
-        return np.arange(first, first + count)
-
-    def _root(self, slot: int) -> int:
-        while self._parents[slot] != slot:
-            self._parents[slot] = slot = self._parents[self._parents[slot]]
-        return slot
+        self.count += count
+        return np.arange(self.count - count, self.count)
 
     def unite(self, first: Array, second: Array) -> None:
-        for one, other in zip(first.tolist(), second.tolist(), strict=True):
-            self._parents[self._root(one)] = self._root(other)
+        self._united.append((first, second))
 
     def pin(self, ids: Array, why: str) -> None:
-        for slot in ids.tolist():
-            found = self.pins.setdefault(slot, [])
-            if why not in found:
-                found.append(why)
+        self.pins.append((ids, why))
+
+    def pinned(self) -> Array:
+        return _concatenated([ids for ids, _ in self.pins])
 
     def roots(self) -> Array:
-        return np.array([self._root(slot) for slot in range(len(self._parents))], dtype=int)
+        """Return a number for each slot, which is the same for united ones."""
+        found = np.arange(self.count)
+        first, second = (_concatenated([pair[i] for pair in self._united]) for i in (0, 1))
+        while True:
+            one, other = found[first], found[second]
+            if (one == other).all():
+                return found
+            np.minimum.at(found, np.maximum(one, other), np.minimum(one, other))
+            while (found != found[found]).any():
+                found = found[found]
+
+
+def _concatenated(arrays: list[Array]) -> Array:
+    return np.concatenate([np.zeros(0, int), *arrays])
 
 
 class Slotted:
@@ -119,7 +126,8 @@ class Layer(Slotted):
         matrix = weight.transpose(0, 1) if self.first else weight
         self.is_table = kind is nn.Embedding
         self.matrix = matrix.reshape(*matrix.shape[:2], -1)
-        self.kept = (self.matrix != 0).any(2).cpu().numpy()
+        kept = self.matrix != 0
+        self.kept = (kept.any(2) if kept.shape[2] > 1 else kept[:, :, 0]).cpu().numpy()
         self.outs = slots.new(len(matrix))
         self.ins = slots.new(0 if self.is_table else matrix.shape[1])
 
@@ -139,12 +147,16 @@ class Layer(Slotted):
         bias = self.tensors.get("bias")
         return np.zeros(len(self.outs)) if bias is None else as_numpy(bias)
 
-    def _added(self, at: Array, values: Array) -> Array:
-        """Return what constants at some inputs add to the outputs."""
-        if not at.any():
-            return np.zeros(len(self.outs))
-        columns = torch.from_numpy(np.flatnonzero(at)).to(self.matrix.device)
-        return as_numpy(self.matrix[:, columns]).sum(2) @ values[at]
+    def _added(self, rows: Array, at: Array) -> Array:
+        """Return what the constants at some inputs add to some outputs."""
+        added, values = np.zeros(len(self.outs)), np.where(at, self.given, 0.0)
+        rows = rows & (self.kept & (values != 0.0)).any(1)
+        if rows.any():
+            chosen = torch.from_numpy(np.flatnonzero(rows)).to(self.matrix.device)
+            part = self.matrix[chosen]
+            part = part[:, :, 0] if part.shape[2] == 1 else part.sum(2, dtype=torch.float64)
+            added[rows] = as_numpy(part) @ values
+        return added
 
     def call(self, x: Any, node: Any) -> Any:
         if self.is_table:
@@ -169,8 +181,8 @@ class Layer(Slotted):
             self.slots.pin(self.ins, "")
             values = self.take(values)
         constant = self._foldable(values)
-        known = ~self.kept[:, ~constant].any(1)
-        total = self._bias() + self._added(constant & (values != 0.0), values)
+        known = ~(self.kept & ~constant).any(1)
+        total = self._bias() + self._added(known, constant)
         ndim = self.places + 2 if self.is_conv else ndim
         return Units(self.outs, np.where(known, total, np.nan), axis, ndim, x.rows, node)
 
@@ -187,7 +199,7 @@ class Layer(Slotted):
     def folded(self, gone: Array) -> Tensors:
         if self.given is None or self.is_table:
             return {}
-        added = self._added(gone[self.ins] & self._foldable(self.given), self.given)
+        added = self._added(~gone[self.outs], gone[self.ins] & self._foldable(self.given))
         if not added.any():
             return {}
         weight = self.tensors["weight"]
