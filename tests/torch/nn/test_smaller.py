@@ -66,10 +66,10 @@ def dense_blocks():
     )
 
 
-def depthwise():
+def in_groups():
     def run(self, x):
         x = F.hardswish(self.n0(self.stem(x)))
-        x = F.relu(self.n1(self.deep(x)))
+        x = self.groups(F.relu(self.n1(self.deep(x))))
         x = x * torch.sigmoid(self.up(F.relu(self.down(x.mean([-2, -1], keepdim=True)))))
         x = self.prelu(self.n2(self.wide(x)))
         x = x * self.gate(x.mean((2, 3))).sigmoid().unsqueeze(-1)[:, :, None]
@@ -79,6 +79,7 @@ def depthwise():
         run,
         stem=plain.Conv2d(1, 8, 3),
         deep=plain.Conv2d(8, 8, 3, padding=1, groups=8),
+        groups=plain.Conv2d(8, 8, 1, groups=2),
         down=plain.Conv2d(8, 5, 1),
         up=plain.Conv2d(5, 8, 1),
         wide=plain.Conv2d(8, 10, 1),
@@ -232,7 +233,7 @@ LSTM, GRU, RNN = plain.LSTM, plain.GRU, plain.RNN
 NETWORKS = {
     "residual": residual,
     "concatenation": dense_blocks,
-    "depthwise": depthwise,
+    "groups": in_groups,
     "U-Net": u_net,
     "vectors": vectors,
     "volumes": volumes,
@@ -329,9 +330,9 @@ def with_state(self, x):
 
 ATTENTION = plain.MultiheadAttention
 STAY = [
-    (plain.Linear(3, 4), plain.LayerNorm(4), "'1' \\(LayerNorm\\) reads them together"),
-    (plain.Linear(3, 4), plain.Softmax(-1), "'1' \\(Softmax\\) reads them together"),
-    (plain.Conv1d(3, 4, 1), plain.Conv1d(4, 4, 1, groups=2), "'1' \\(Conv1d\\) reads them"),
+    (plain.Linear(3, 4), plain.LayerNorm(4), "'0': '1' \\(LayerNorm\\) reads them together"),
+    (plain.Linear(3, 4), plain.Softmax(-1), "'0': '1' \\(Softmax\\) reads them together"),
+    (plain.Conv1d(3, 4, 1), plain.Conv1d(4, 4, 1, groups=2), "'1': the groups of a conv"),
 ]
 
 
@@ -340,7 +341,7 @@ def test_what_keeps_dead_units_is_named(first, second, why):
     last = plain.Conv1d(4, 2, 1) if isinstance(first, plain.Conv1d) else plain.Linear(4, 2)
     model = plain.Sequential(copy.deepcopy(first), second, last)
     model[0].weight.data[1] = 0.0
-    with pytest.warns(UserWarning, match=f"kept the dead units of module '0': {why}"):
+    with pytest.warns(UserWarning, match=f"kept the dead units of module {why}"):
         compact = nn.to_compact(model)
     assert len(compact[0].weight) == 4
 
@@ -357,6 +358,7 @@ def test_what_keeps_dead_units_is_named(first, second, why):
             plain.Linear(3, 4),
             "called several times",
         ),
+        (lambda self, x: self.b(self.a(x[:, 0])[0]), plain.LSTMCell(3, 4), "units of LSTMCell"),
         (lambda self, x: self.b(self.a(x) + self.c(x)), plain.Linear(3, 4), "they are added to"),
     ],
 )

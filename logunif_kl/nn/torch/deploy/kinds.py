@@ -15,13 +15,14 @@ from torch.nn.utils import parametrize
 from ..convert.convert import plain_kind
 from ..hooks import refresh, remove_masks
 from .recurrent import GATES, Recurrent
-from .slots import Channels, Layer, Slots, Slotted, Tensors
+from .slots import Channels, Grouped, Layer, Slots, Slotted, Tensors
 from .sparse import is_depthwise
 
 Tensor = torch.Tensor
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+NOT_FOLLOWED = (nn.LSTMCell, nn.GRUCell, nn.RNNCell, nn.Bilinear)
 
 
 def others(model: nn.Module) -> dict[Any, Tensors]:
@@ -30,7 +31,8 @@ def others(model: nn.Module) -> dict[Any, Tensors]:
     for module in model.modules():
         recurrent = type(module) in GATES
         norm = isinstance(module, (_BatchNorm, _InstanceNorm)) and _is_of_torch(module)
-        if not (recurrent or norm or type(module) in (*_TRANSPOSED, nn.PReLU)):
+        bag = type(module) is nn.EmbeddingBag and module.max_norm is None
+        if not (recurrent or norm or bag or type(module) in (*_TRANSPOSED, nn.PReLU)):
             continue
         if parametrize.is_parametrized(module) or isinstance(module, LazyModuleMixin):
             continue
@@ -52,8 +54,9 @@ def slotted(module: Any, tensors: Tensors, slots: Slots) -> Slotted | None:
     if kind in GATES:
         return None if module.proj_size else Recurrent(module, tensors, slots)
     if kind in (*_CONVOLUTIONS, *_TRANSPOSED) and module.groups > 1:
-        depthwise = kind in _CONVOLUTIONS and is_depthwise(module)
-        return Channels(module, tensors, slots) if depthwise else None
+        if kind in _TRANSPOSED:
+            return None
+        return (Channels if is_depthwise(module) else Grouped)(module, tensors, slots)
     if isinstance(module, (_NormBase, nn.PReLU)):
         made = Channels(module, tensors, slots)
         return made if made.count > (kind is nn.PReLU) else None
@@ -64,7 +67,7 @@ def fixed(module: Any) -> str:
     """Say why `slotted` returns None."""
     if type(module) in GATES:
         return "projections of an LSTM are not followed"
-    return "a convolution in groups needs as many channels in each"
+    return "a transposed convolution in groups is not followed"
 
 
 def dead_heads(attention: Any) -> bool:
@@ -89,6 +92,8 @@ def resize(module: Any, tensors: Tensors) -> None:
         module.hidden_size = module.weight_hh_l0.shape[1]
         module.input_size = module.weight_ih_l0.shape[1]
         module._init_flat_weights()
+    elif isinstance(module, nn.EmbeddingBag):
+        module.embedding_dim = module.weight.shape[1]
     elif isinstance(module, nn.PReLU):
         module.num_parameters = len(module.weight)
     elif isinstance(module, _NormBase):

@@ -22,6 +22,7 @@ _CANDIDATE = {nn.LSTM: 2, nn.GRU: 2, nn.RNN: 0}
 class Recurrent(Slotted):
     """An `LSTM`, a `GRU` or an `RNN` of torch without projections."""
 
+    one_size = "all layers and directions of a recurrent module have one size"
     else_why = "biases change their states from step to step"
 
     def __init__(self, module: Any, tensors: Tensors, slots: Slots) -> None:
@@ -63,7 +64,7 @@ class Recurrent(Slotted):
             values = np.concatenate(ways)
         states = tuple(
             Units(own, each, -1, 2, object(), node)
-            for own, each in zip(self.balanced(), self.states, strict=True)
+            for own, each in zip(self.balanced()[0], self.states, strict=True)
         )
         out = Units(self.outs, values, -1, getattr(x, "ndim", None) or 3, object(), node)
         return out, (states, states) if self.gates == 4 else states
@@ -129,12 +130,12 @@ class Recurrent(Slotted):
                 found[f"bias_ih_{name}"] = torch.from_numpy(as_numpy(before) + added).to(before)
         return found
 
-    def balanced(self) -> list[Array]:
-        return [*itertools.chain(*self.hidden)]
+    def balanced(self) -> list[list[Array]]:
+        return [[*itertools.chain(*self.hidden)]]
 
     def dead(self) -> Array:
         found = [self.outs[:0]]
-        for name, own in zip(itertools.chain(*self.names), self.balanced(), strict=True):
+        for name, own in zip(itertools.chain(*self.names), self.balanced()[0], strict=True):
             each = (self._blocks(f"weight_{kind}_{name}") != 0.0 for kind in ("ih", "hh"))
             ih, hh = (kept.any((0, 2)) for kept in each)
             found.append(own[~(ih | hh)])

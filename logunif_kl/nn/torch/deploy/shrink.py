@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import nn
 
-from .kinds import dead_heads, fixed, slotted
+from .kinds import NOT_FOLLOWED, dead_heads, fixed, slotted
 from .reader import Reader
 from .slots import Slots, Slotted, Tensors
 from .traces import Part, observed
@@ -48,7 +47,7 @@ def shrink(model: nn.Module, given: dict[Any, Tensors], traced: list[Part]) -> S
     left = _left(slots, roots, live, found)
     _keep_shapes(roots, live, found)
     gone = ~live[roots]
-    small = {module: _without(each, gone) for module, each in found.items()}
+    small = {module: each.without(gone) for module, each in found.items()}
     last = [*given][-1:]  # perhaps the output
     for module, reason in why.items():
         made = slotted(module, given[module], Slots())
@@ -57,6 +56,8 @@ def shrink(model: nn.Module, given: dict[Any, Tensors], traced: list[Part]) -> S
     for module in model.modules():
         if type(module) is nn.MultiheadAttention and dead_heads(module):
             left[module] = "torch gives the heads of attention together the width of its input"
+        elif type(module) in NOT_FOLLOWED and _dead_rows(module._parameters):
+            left[module] = f"units of {type(module).__name__} are not followed"
     return Shrunk({**given, **small}, left)
 
 
@@ -99,22 +100,13 @@ def _keep_shapes(roots: Array, live: Array, found: dict[Any, Slotted]) -> None:
             for _, _, ids in each.dims():
                 if len(ids) and not live[roots[ids]].any():
                     live[roots[ids[0]]] = True
-            balanced = each.balanced()
-            most = max((live[roots[ids]].sum() for ids in balanced), default=0)
-            for ids in balanced:
-                dead = ids[~live[roots[ids]]]
-                live[roots[dead[: most - (len(ids) - len(dead))]]] = True
+            for balanced in each.balanced():
+                most = max(live[roots[ids]].sum() for ids in balanced)
+                for ids in balanced:
+                    dead = ids[~live[roots[ids]]]
+                    live[roots[dead[: most - (len(ids) - len(dead))]]] = True
         if live.sum() == before:
             return
-
-
-def _without(each: Slotted, gone: Array) -> Tensors:
-    tensors = {**each.tensors, **each.folded(gone)}
-    for name, dim, ids in each.dims():
-        kept = torch.from_numpy(np.flatnonzero(~gone[ids]))
-        if name in tensors and len(kept) < len(ids):
-            tensors[name] = tensors[name].index_select(dim, kept.to(tensors[name].device))
-    return tensors
 
 
 def _left(slots: Slots, roots: Array, live: Array, found: dict[Any, Slotted]) -> dict[Any, str]:
@@ -138,13 +130,14 @@ def _left(slots: Slots, roots: Array, live: Array, found: dict[Any, Slotted]) ->
         named = [*dict.fromkeys(filter(None, why))]
         if named:
             left[module] = " and ".join(named[:2])
-        elif len({int(live[roots[ids]].sum()) for ids in each.balanced()}) > 1:
-            left[module] = "all layers and directions of a recurrent module have one size"
+        elif any(
+            len({int(live[roots[ids]].sum()) for ids in balanced}) > 1
+            for balanced in each.balanced()
+        ):
+            left[module] = each.one_size
     return left
 
 
-def _dead_rows(tensors: Tensors) -> bool:
-    return any(
-        each.ndim > 1 and not bool((each != 0).reshape(len(each), -1).any(1).all())
-        for each in tensors.values()
-    )
+def _dead_rows(tensors: Mapping[str, Any]) -> bool:
+    matrices = (each for each in tensors.values() if each is not None and each.ndim > 1)
+    return any(not bool((each != 0).reshape(len(each), -1).any(1).all()) for each in matrices)

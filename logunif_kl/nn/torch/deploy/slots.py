@@ -70,6 +70,8 @@ class Slotted:
     ins: Array
     else_why = "their constant changes on the way, in place or where zeros are padded"
     """Why dead units stay that nothing pins."""
+    one_size = "the groups of a convolution have one size"
+    """Why dead units stay to keep lists of slots `balanced`."""
 
     def call(self, x: Any, node: Any) -> Any:
         """Return what the module makes of an activation, or None if it reads it in another way."""
@@ -87,9 +89,18 @@ class Slotted:
         """Return biases that have taken in the constants of the slots that go."""
         return {}
 
-    def balanced(self) -> list[Array]:
-        """Return lists of slots of which the same number must go."""
+    def balanced(self) -> list[list[Array]]:
+        """Return lists of lists of slots of which the same number must go."""
         return []
+
+    def without(self, gone: Array) -> Tensors:
+        """Return the tensors without the slots that go."""
+        tensors = {**self.tensors, **self.folded(gone)}
+        for name, dim, ids in self.dims():
+            kept = torch.from_numpy(np.flatnonzero(~gone[ids]))
+            if name in tensors and len(kept) < len(ids):
+                tensors[name] = tensors[name].index_select(dim, kept.to(tensors[name].device))
+        return tensors
 
     def dead(self) -> Array:
         """Return the slots of outputs whose own weights are 0."""
@@ -121,17 +132,21 @@ class Layer(Slotted):
         kind, weight = plain_kind(module), tensors["weight"]
         self.places = weight.ndim - 2
         self.is_conv = issubclass(kind, _ConvNd)
-        self.first = int(kind is nn.Embedding or issubclass(kind, _ConvTransposeNd))
+        self.first = int(issubclass(kind, (nn.Embedding, nn.EmbeddingBag, _ConvTransposeNd)))
         """The dimension of the outputs in the weight."""
-        matrix = weight.transpose(0, 1) if self.first else weight
-        self.is_table = kind is nn.Embedding
+        matrix = weight.transpose(0, 1) if self.first else self._whole(weight)
+        self.is_table = kind in (nn.Embedding, nn.EmbeddingBag)
         self.matrix = matrix.reshape(*matrix.shape[:2], -1)
         kept = self.matrix != 0
         self.kept = (kept.any(2) if kept.shape[2] > 1 else kept[:, :, 0]).cpu().numpy()
         self.outs = slots.new(len(matrix))
         self.ins = slots.new(0 if self.is_table else matrix.shape[1])
 
-    def _foldable(self, values: Array) -> Array:
+    def _whole(self, weight: Tensor) -> Tensor:
+        """Return the weight with a column for each input."""
+        return weight
+
+    def _foldable(self, values: Array) -> Any:
         """Whether a constant in the input adds a constant to the output."""
         finite = np.isfinite(values)
         if not self.is_conv:
@@ -149,7 +164,8 @@ class Layer(Slotted):
 
     def _added(self, rows: Array, at: Array) -> Array:
         """Return what the constants at some inputs add to some outputs."""
-        added, values = np.zeros(len(self.outs)), np.where(at, self.given, 0.0)
+        given: Any = self.given
+        added, values = np.zeros(len(self.outs)), np.where(at, given, 0.0)
         rows = rows & (self.kept & (values != 0.0)).any(1)
         if rows.any():
             chosen = torch.from_numpy(np.flatnonzero(rows)).to(self.matrix.device)
@@ -166,6 +182,8 @@ class Layer(Slotted):
             if table.numel():
                 same = (table == table[:, :1]).all(1).cpu().numpy()
                 values = np.where(same, as_numpy(table[:, 0]), np.nan)
+            if isinstance(self.module, nn.EmbeddingBag):  # A bag may be empty.
+                values[values != 0.0] = np.nan
             return Units(self.outs, values, -1, None, x.rows, node)
         axis = -1 - self.places if self.is_conv else -1
         values = np.full(len(self.ins), np.nan)
@@ -207,6 +225,34 @@ class Layer(Slotted):
 
     def dead(self) -> Array:
         return self.outs[~self.kept.any(1)] if not self.is_table else self.outs[:0]
+
+
+class Grouped(Layer):
+    """A convolution in groups, of which each keeps as many inputs and as many outputs."""
+
+    def _whole(self, weight: Tensor) -> Tensor:
+        groups = self.module.groups
+        found = weight.new_zeros(groups, len(weight) // groups, groups, *weight.shape[1:])
+        for i, part in enumerate(weight.chunk(groups)):
+            found[i, :, i] = part
+        return found.reshape(len(weight), groups * weight.shape[1], *weight.shape[2:])
+
+    def dims(self) -> Iterator[tuple[str, int, Array]]:
+        yield "weight", 0, self.outs
+        yield "bias", 0, self.outs
+        yield "", 0, self.ins
+
+    def balanced(self) -> list[list[Array]]:
+        return [np.split(ids, self.module.groups) for ids in (self.ins, self.outs)]
+
+    def without(self, gone: Array) -> Tensors:
+        tensors = super().without(gone)
+        kept = np.split(~gone[self.ins], self.module.groups)
+        if not all(each.all() for each in kept):
+            parts = tensors["weight"].chunk(self.module.groups)
+            pairs = zip(parts, map(torch.from_numpy, kept), strict=True)
+            tensors["weight"] = torch.cat([part[:, own.to(part.device)] for part, own in pairs])
+        return tensors
 
 
 class Channels(Slotted):

@@ -60,12 +60,13 @@ def to_sparse(
         because no kept weight leads to them. The constant is added to the biases of the layers that
         read it. A trace of ``forward`` finds what reads a unit. It follows units through
         elementwise functions, batch normalisation, pooling, means over positions, a flatten that
-        keeps the batch dimension, sums, products and concatenations of activations, depthwise and
-        transposed convolutions, the feed-forward layers of torch's transformers, and LSTM, GRU and
-        RNN, whose layers and directions have one hidden size. A unit of a sum goes if it is dead in
-        every summand. Units stay where something else reads them, such as layer normalisation,
-        softmax, attention, or another convolution in groups, or if an activation is kept. Inputs
-        need a batch dimension, and `BatchNorm1d` after a linear layer needs two dimensions.
+        keeps the batch dimension, sums, products and concatenations of activations, transposed and
+        depthwise convolutions, the feed-forward layers of torch's transformers, LSTM, GRU and RNN,
+        whose layers and directions have one hidden size, and other convolutions in groups, which
+        have one size too. A unit of a sum goes if it is dead in every summand. Units stay where
+        something else reads them, such as layer normalisation, softmax or attention, or if an
+        activation is kept. Inputs need a batch dimension, and `BatchNorm1d` after a linear layer
+        needs two dimensions.
         All units stay in a module that takes ``*args``, branches on an activation, or cannot be
         traced for another reason, and in its parts, which it may use in any way. If it calls a part
         as a whole, convert this part: ``model.net = to_sparse(model.net)``. Pass False if other
