@@ -177,7 +177,8 @@ def parts(model: nn.Module, layers: Container[nn.Module], name: str = "") -> Ite
 
 
 def _feed_forward(layer: Any, x: Any) -> Any:
-    return layer._ff_block(layer.self_attn(x, x, x)[0])
+    last = getattr(layer, "norm3", layer.norm2)
+    return last(layer._ff_block(layer.self_attn(x, x, x)[0]))
 
 
 def _stack(stack: Any, x: Any) -> Any:
