@@ -170,6 +170,18 @@ def sequences():
     )
 
 
+def translation(kind):
+    def run(self, x):
+        x = x.squeeze(1)
+        _, state = self.reader(x)
+        if kind is plain.LSTM:
+            state = (state[0], state[1])
+        return self.head(self.writer(x.flip(1), state)[0])
+
+    modules = {name: kind(10, 8, 2, batch_first=True) for name in ("reader", "writer")}
+    return Net(run, **modules, head=plain.Linear(8, 3))
+
+
 def encoder():
     options = {"batch_first": True, "dropout": 0.0}
     layer = plain.TransformerEncoderLayer(8, 2, 16, activation=F.gelu, **options)
@@ -246,6 +258,8 @@ NETWORKS = {
         RNN, "step", nonlinearity="relu", bias=False, bidirectional=True
     ),
     "sequences": sequences,
+    "translation, LSTM": lambda: translation(LSTM),
+    "translation, GRU": lambda: translation(GRU),
     "encoder": encoder,
     "encoder-decoder": encoder_decoder,
 }

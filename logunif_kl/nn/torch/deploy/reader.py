@@ -12,6 +12,7 @@ import torch
 from torch import fx, nn
 
 from . import units
+from .recurrent import Recurrent
 from .slots import Slots, Slotted
 from .traces import Part, observed
 from .units import Other, Rows, Shape, Units
@@ -105,15 +106,19 @@ class Reader:
                 found += each
 
     def _module(self, node: fx.Node) -> Any:
-        module, x = self.part.called(node), self._only_input(node)
+        module = self.part.called(node)
+        given = self._known((*node.args, *node.kwargs.values()))
+        x, *more = [each for each in given if each is not None] or [None]
         own = self.found.get(module)
         if own is not None:
-            made = None if x is None else own.call(x, node)
+            made = None
+            if isinstance(x, (Units, Other)) and len(more) <= isinstance(own, Recurrent):
+                made = own.call(x, node, *more)
             if made is None:
                 for each in own.dims():
                     self.slots.pin(each[2], "they are called in a way that is not followed")
             return made
-        if not isinstance(x, Units) or observed(module):
+        if not isinstance(x, Units) or more or observed(module):
             return None
         if type(module) is nn.PReLU and module.weight.numel() == 1:
             slope = float(module.weight)
@@ -124,12 +129,11 @@ class Reader:
         self.in_place = bool(getattr(module, "inplace", False))
         return units.through(module, x)
 
-    def _only_input(self, node: fx.Node) -> Any:
-        """Return the input of a module that is called with one activation, or None."""
-        given = [*node.args, *node.kwargs.values()]
-        given = given[:1] + [each for each in given[1:] if each is not None]
-        found = self.env[given[0]] if len(given) == 1 and isinstance(given[0], fx.Node) else None
-        return found if isinstance(found, (Units, Other)) else None
+    def _known(self, given: Any) -> Any:
+        """Return what is known of an argument, perhaps of a tuple of nodes."""
+        if isinstance(given, (tuple, list)):
+            return tuple(self._known(each) for each in given)
+        return self.env[given] if isinstance(given, fx.Node) else given
 
     def _function(self, node: fx.Node) -> Any:
         given = [self.env[x] if isinstance(x, fx.Node) else x for x in node.args]

@@ -38,6 +38,8 @@ class Recurrent(Slotted):
         """The constants in the input of each layer, or NaN."""
         self.states: list[Array] = []
         """The constants in the output of each direction of each layer, or NaN."""
+        self.starts = [np.ones(size, bool) for _ in self.balanced()[0]]
+        """Whether the initial state of each unit is 0."""
 
     def _blocks(self, name: str) -> Array:
         """Return a tensor in the shape (gates, hidden units, ...), of zeros if there is none."""
@@ -47,8 +49,10 @@ class Recurrent(Slotted):
         each = as_numpy(self.tensors[name])
         return each.reshape(self.gates, size, *each.shape[1:])
 
-    def call(self, x: Any, node: Any) -> Any:
+    def call(self, x: Any, node: Any, initial: Any = None) -> Any:
         values = np.full(len(self.ins), np.nan)
+        if initial is not None and not self._start(initial if self.gates == 4 else (initial,)):
+            return None
         if isinstance(x, Units):
             spread = self.joined(x, len(self.ins), self.ins) if x.axis == -1 else None
             if spread is None:
@@ -57,9 +61,10 @@ class Recurrent(Slotted):
         else:
             self.slots.pin(self.ins, "")
         values, self.constants, self.states = self.take(values), [], []
+        starts = iter(self.starts)
         for names in self.names:
             self.constants.append(values)
-            ways = [self._constants(name, values) for name in names]
+            ways = [self._constants(name, values, next(starts)) for name in names]
             self.states += ways
             values = np.concatenate(ways)
         states = tuple(
@@ -69,10 +74,23 @@ class Recurrent(Slotted):
         out = Units(self.outs, values, -1, getattr(x, "ndim", None) or 3, object(), node)
         return out, (states, states) if self.gates == 4 else states
 
-    def _constants(self, name: str, inputs: Array) -> Array:
+    def _start(self, initial: Any) -> bool:
+        """Unite units with those of initial states, or return False if these are not followed."""
+        hidden = self.balanced()[0]
+        for states in initial if type(initial) is tuple else (None,):
+            if type(states) is not tuple or len(states) != len(hidden):
+                return False
+            for i, (each, own) in enumerate(zip(states, hidden, strict=True)):
+                if not isinstance(each, Units) or len(each.ids) != len(own):
+                    return False
+                self.slots.unite(each.ids, own)
+                self.starts[i] &= each.values == 0.0
+        return True
+
+    def _constants(self, name: str, inputs: Array, start: Array) -> Array:
         """Return the constants in the output of one direction of a layer, or NaN.
 
-        The initial state is 0, so other units must read no constant but 0.
+        Other units must read no constant but 0, which is also in their initial states.
         """
         own = _CANDIDATE[type(self.module)]
         from_inputs = self._blocks(f"weight_ih_{name}")[own]
@@ -85,13 +103,13 @@ class Recurrent(Slotted):
         else:
             total = total + inner
         if self.gates > 1:
-            known &= total == 0.0
+            known &= (total == 0.0) & start
         elif self.module.nonlinearity == "tanh":
             total = np.tanh(total)
         else:
             total = np.maximum(total, 0.0)
         while True:
-            zero = known & (total == 0.0)
+            zero = known & (total == 0.0) & start
             fewer = known & ~from_hidden[:, ~zero].any(1)
             if (fewer == known).all():
                 return np.where(known, total, np.nan)
@@ -113,12 +131,13 @@ class Recurrent(Slotted):
                 yield name, own, inputs, values
 
     def reads(self) -> Iterator[tuple[Array, Array, Array]]:
-        for (name, own, inputs, values), state in zip(self._each(), self.states, strict=True):
+        states = zip(self.states, self.starts if self.states else (), strict=True)
+        for (name, own, inputs, values), (state, start) in zip(self._each(), states, strict=True):
             kept = (self._blocks(f"weight_ih_{name}") != 0.0).any(0)
             foldable = np.isfinite(values) & ((values == 0.0) | self.module.bias)
             yield own, inputs, kept & ~foldable
             kept = (self._blocks(f"weight_hh_{name}") != 0.0).any(0)
-            yield own, own, kept & (state != 0.0)
+            yield own, own, kept & ~((state == 0.0) & start)
 
     def folded(self, gone: Array) -> Tensors:
         found: Tensors = {}

@@ -116,7 +116,8 @@ def _left(slots: Slots, roots: Array, live: Array, found: dict[Any, Slotted]) ->
     stay, read = np.zeros((2, len(live)), bool)
     for module, own in dead.items():
         stay[own] = True
-        read[np.setdiff1d(roots[found[module].outs], own)] = True
+        if found[module].outs is not found[module].ins:  # It makes them of other units.
+            read[np.setdiff1d(roots[found[module].outs], own)] = True
     left = {}
     for module, each in found.items():
         own = dead[module]
