@@ -14,7 +14,7 @@ from ...checks import one_of
 from ..arguments import check_parameters, shown_name
 from ..convert.convert import check_known, plain_kind, without_samples
 from ..hooks import copies, copy_hooks
-from .dead_units import links
+from .kinds import others, resize
 from .sparse import BACKENDS
 from .sparsity import weighted
 from .to_sparse import dense_layer, sparse_layer
@@ -34,7 +34,8 @@ def load_sparse(
     Parameters
     ----------
     model : torch.nn.Module
-        A network as before `to_sparse` or `to_compact`, with any weights: variational or plain. The
+        A network as before `to_sparse` or `to_compact`, with any weights: variational or plain. If
+        layers were fused before (`torch.nn.utils.fusion`), fuse those of this network too. The
         model is not changed. It may be on the meta device; the copy is then on the devices of
         `state_dict`.
     state_dict : mapping of str to Tensor
@@ -52,7 +53,7 @@ def load_sparse(
     TypeError
         If `model` is not a module, or `state_dict` is not a mapping.
     ValueError
-        If `backend` is unknown, `state_dict` lacks the weights of a layer, or a tensor on the meta
+        If `backend` is unknown, `state_dict` lacks the values of a module, or a tensor on the meta
         device has no values there.
     RuntimeError
         If other tensors of `state_dict` do not fit, as for ``load_state_dict``.
@@ -75,17 +76,11 @@ def load_sparse(
             "given: pass what state_dict() of the network returned"
         )
     model = without_samples(model, None)
-    found = _saved(model, state_dict)
-    shapes = {module: list(module.weight.shape) for module in found}
-    for module, saved in found.items():
-        shapes[module][0] = saved.rows
-    for link in links(model, {module: (module.weight, None) for module in found}):
-        before, after = link.first.weight.shape[0], link.second.weight.shape[1]
-        shapes[link.second][1] = after // before * shapes[link.first][0]
+    found, smaller = _saved(model, state_dict), others(model)
     made: dict[int, torch.nn.Module] = {}
     for module, saved in found.items():
         device = saved.device if module.weight.is_meta else module.weight.device
-        weight = torch.zeros(shapes[module], dtype=module.weight.dtype, device=device)
+        weight = torch.zeros(saved.shape, dtype=module.weight.dtype, device=device)
         kind, bias = plain_kind(module), None if saved.bias is None else saved.bias.to(weight)
         if saved.sparse:
             made[id(module)] = sparse_layer(kind, module, weight, bias, backend)
@@ -95,6 +90,12 @@ def load_sparse(
     loaded = copy.deepcopy(model, memo).eval()
     for module in found:
         copy_hooks(module, made[id(module)], memo)
+    for name, module in model.named_modules():
+        if module in smaller:
+            own = {key: state_dict.get(f"{name}.{key}" if name else key) for key in smaller[module]}
+            if own and not any(value is not None for value in own.values()):
+                raise _lacks(name)
+            _fit(memo[id(module)], smaller[module], own)
     _leave_meta(loaded, state_dict)
     loaded.load_state_dict(state_dict)
     return loaded
@@ -122,11 +123,30 @@ def _leave_meta(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> Non
                 held[own] = made[id(tensor)].requires_grad_(tensor.requires_grad)
 
 
+def _lacks(name: str) -> ValueError:
+    return ValueError(
+        f"state_dict has no weights of {shown_name(name)}: pass what state_dict() of the network "
+        "returned, and a model with the same layers, fused if the model was fused before "
+        "to_sparse or to_compact"
+    )
+
+
+def _fit(module: Any, tensors: Mapping[str, Tensor], saved: Mapping[str, Tensor | None]) -> None:
+    """Give a module the shapes that were saved."""
+    made = {
+        name: tensors[name].new_zeros(each.shape)
+        for name, each in saved.items()
+        if each is not None and each.shape != tensors[name].shape
+    }
+    if made:
+        resize(module, made)
+
+
 class _Saved(NamedTuple):
     """What a ``state_dict`` has of a layer."""
 
     sparse: bool
-    rows: int
+    shape: tuple[int, ...]
     device: torch.device
     bias: Tensor | None
 
@@ -142,15 +162,12 @@ def _saved(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> dict[Any
         check_parameters(name, module)
         check_known(name, module)
         prefix = f"{name}." if name else ""
-        starts, weight = (state_dict.get(prefix + each) for each in ("row_starts", "weight"))
+        shape, weight = (state_dict.get(prefix + each) for each in ("dense_shape", "weight"))
         bias = state_dict.get(f"{prefix}bias")
-        if starts is not None:
-            found[module] = _Saved(True, len(starts) - 1, starts.device, bias)
+        if shape is not None:
+            found[module] = _Saved(True, tuple(shape.tolist()), shape.device, bias)
         elif weight is not None:
-            found[module] = _Saved(False, len(weight), weight.device, bias)
+            found[module] = _Saved(False, tuple(weight.shape), weight.device, bias)
         else:
-            raise ValueError(
-                f"state_dict has no weights of {shown_name(name)}: pass what state_dict() of the "
-                "network returned, and a model with the same layers"
-            )
+            raise _lacks(name)
     return found

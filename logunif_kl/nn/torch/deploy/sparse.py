@@ -38,8 +38,10 @@ class SparseLayer(torch.nn.Module):
     row_starts : Tensor
         The start of each row in `values`, and the end of the last row, in int32.
     bias : Tensor or None
+    dense_shape : Tensor
+        The shape of the dense weights, for `load_sparse`.
     shape : tuple of int
-        The shape of the dense weights.
+        The same.
     """
 
     values: Tensor
@@ -60,6 +62,7 @@ class SparseLayer(torch.nn.Module):
             self.register_buffer("values", matrix[rows, columns])
             self.register_buffer("columns", columns.to(narrow))
             self.register_buffer("row_starts", starts.int())
+            self.register_buffer("dense_shape", torch.tensor(self.shape, device=weight.device))
             self.register_buffer("bias", None if bias is None else bias.detach().clone())
         self._made: Made | None = None
 
@@ -208,6 +211,16 @@ _MOST = 2**22
 """The largest number of elements of a matrix, or of patches, that a convolution makes at once."""
 
 
+def is_depthwise(convolution: Any) -> bool:
+    """Whether a convolution maps each channel alone to one channel."""
+    return convolution.groups == convolution.in_channels == convolution.out_channels > 1
+
+
+def groups_of(convolution: Any, weight: Tensor) -> int:
+    """Return the number of groups of a convolution with a weight of perhaps fewer channels."""
+    return len(weight) if is_depthwise(convolution) else convolution.groups
+
+
 class SparseConv(SparseLayer):
     """A convolution in one, two or three dimensions with only the weights that are kept.
 
@@ -218,13 +231,13 @@ class SparseConv(SparseLayer):
 
     def __init__(self, weight: Tensor, bias: Tensor | None, backend: str, like: Any) -> None:
         super().__init__(weight, bias, backend)
+        self.groups: int = groups_of(like, weight)
         self.out_channels: int = weight.shape[0]
-        self.in_channels: int = weight.shape[1] * like.groups
+        self.in_channels: int = weight.shape[1] * self.groups
         self.kernel_size: tuple[int, ...] = tuple(weight.shape[2:])
         self.stride: tuple[int, ...] = like.stride
         self.padding: tuple[int, ...] | str = like.padding
         self.dilation: tuple[int, ...] = like.dilation
-        self.groups: int = like.groups
         self.padding_mode: str = like.padding_mode
         self._around = list(like._reversed_padding_repeated_twice)
 

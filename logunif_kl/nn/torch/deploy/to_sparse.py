@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -16,11 +16,12 @@ from ...sparsity import THRESHOLD, check_threshold
 from ..arguments import check_parameters, shown_few, shown_name
 from ..convert.convert import check_known, plain_kind, without_samples
 from ..hooks import copies, copy_hooks
-from .dead_units import Weights, graphs
-from .dead_units import drop_units as dropped
-from .sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
+from .kinds import others, resize
+from .shrink import shrink
+from .slots import Tensors
+from .sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear, groups_of
 from .sparsity import weighted, with_kept
-from .traces import parts
+from .traces import Part, parts
 
 Tensor = torch.Tensor
 Make = Callable[[Any, Tensor, Tensor | None], torch.nn.Module]
@@ -55,18 +56,23 @@ def to_sparse(
         their weights, or in float32 for half types, and return the dtype of their input, also under
         autocast.
     drop_units : bool
-        Remove hidden units and channels without kept weights to the next layer, or without kept
-        weights from the layer before. A unit of the second kind is constant, and its value is
-        added to the bias of the next layer. A trace of ``forward`` finds the next layer. Between
-        the two layers there may be elementwise functions, pooling, dropout and a flatten that keeps
-        the batch dimension, as modules or as functions. Inputs need a batch dimension. Units stay
-        where an activation has several readers, as in a residual block, or is kept. Fuse batch
-        normalisation first (`torch.nn.utils.fusion`). All units stay in a module that takes
-        ``*args``, branches on an activation, or cannot be traced for another reason, and in its
-        parts, which it may use in any way. If it calls a part as a whole, convert this part:
-        ``model.net = to_sparse(model.net)``. Pass False if other code runs a part of the network or
-        reads hidden activations, or if the forward asks for the mode of autograd, or takes a
-        required argument that is not a tensor and asks for its type, which a trace does not see.
+        Remove hidden units and channels that no kept weight reads, and units that are constant
+        because no kept weight leads to them. The constant is added to the biases of the layers that
+        read it. A trace of ``forward`` finds what reads a unit. It follows units through
+        elementwise functions, batch normalisation, pooling, means over positions, a flatten that
+        keeps the batch dimension, sums, products and concatenations of activations, transposed and
+        depthwise convolutions, the feed-forward layers of torch's transformers, LSTM, GRU and RNN,
+        whose layers and directions have one hidden size, and other convolutions in groups, which
+        have one size too. A unit of a sum goes if it is dead in every summand. Units stay where
+        something else reads them, such as layer normalisation, softmax or attention, or if an
+        activation is kept. Inputs need a batch dimension, and `BatchNorm1d` after a linear layer
+        needs two dimensions.
+        All units stay in a module that takes ``*args``, branches on an activation, or cannot be
+        traced for another reason, and in its parts, which it may use in any way. If it calls a part
+        as a whole, convert this part: ``model.net = to_sparse(model.net)``. Pass False if other
+        code runs a part of the network or reads hidden activations, or if the forward asks for the
+        mode of autograd, or takes a required argument that is not a tensor and asks for its type,
+        which a trace does not see.
         `sparsity` of the result does not count weights of removed units, but ``sparsity(model,
         threshold)`` does.
     max_density : float
@@ -83,8 +89,8 @@ def to_sparse(
     -------
     torch.nn.Module
         A copy in evaluation mode, whose sparse layers have no trainable parameters. Its
-        ``state_dict`` holds ``values``, ``columns``, ``row_starts`` and ``bias`` of each
-        sparse layer; `load_sparse` loads it. Layers keep their hooks. No exporter takes
+        ``state_dict`` holds ``values``, ``columns``, ``row_starts``, ``dense_shape`` and ``bias``
+        of each sparse layer; `load_sparse` loads it. Layers keep their hooks. No exporter takes
         CSR matrices: export the result of `to_compact`.
 
     Raises
@@ -161,7 +167,7 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
     Warns
     -----
     UserWarning
-        If layers have constant units that cannot be removed. The warning names the layers.
+        If dead units stay. The warning names their layers, and what keeps them.
 
     Raises
     ------
@@ -197,26 +203,24 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
         True,
         _dense,
     )
-    if left:
-        warnings.warn(
-            f"to_compact kept the dead units of {shown_few(left)}: it removes units only where "
-            "elementwise functions, pooling and flatten lead to one next layer, and units with a "
-            "constant output other than 0 only where no zeros are padded. Fuse batch normalisation "
-            "first (torch.nn.utils.fusion).",
-            stacklevel=3,
-        )
+    reasons: dict[str, list[str]] = {}
+    for name, why in left.items():
+        reasons.setdefault(why, []).append(name)
+    if reasons:
+        kept = "; of ".join(f"{shown_few(names)}: {why}" for why, names in reasons.items())
+        warnings.warn(f"to_compact kept the dead units of {kept}", stacklevel=3)
     return network
 
 
 def _rebuilt(
     model: torch.nn.Module, threshold: float, drop_units: bool, make: Make
-) -> tuple[torch.nn.Module, list[str]]:
+) -> tuple[torch.nn.Module, dict[str, str]]:
     """Copy a model, with the layers that `make` makes of each layer's kept weights and its bias.
 
-    Also return the names of layers whose dead units could not be removed.
+    Also return the names of layers whose dead units could not be removed, with the reasons.
     """
     model = without_samples(model, threshold)
-    weights: Weights = {}
+    layers: dict[Any, Tensors] = {}
     for name, weight, _, kept in with_kept(weighted(model), threshold):
         module = weight.module
         if not weight.alone:
@@ -225,39 +229,60 @@ def _rebuilt(
             continue  # With max_norm, each look-up changes rows of this table.
         check_parameters(name, module)
         check_known(name, module)
-        weights[module] = weight.means().masked_fill(~kept, 0.0), getattr(module, "bias", None)
-    small, left = dict(weights), []
-    traced = list(parts(model, weights))
+        layers[module] = {"weight": weight.means().masked_fill(~kept, 0.0)}
+        if getattr(module, "bias", None) is not None:
+            layers[module]["bias"] = module.bias
+    given = {**others(model), **layers} if drop_units else layers
+    small, left = given, dict[Any, str]()
+    traced = list(parts(model, given))
     read: set[int] = set().union(*(part.read() for part in traced))
     if drop_units:
-        left = dropped(model, small, traced)
+        small, left = shrink(model, given, traced)
 
-    def built(weights: Weights, make: Make) -> tuple[torch.nn.Module, list[torch.nn.Module]]:
+    def built(tensors: dict[Any, Tensors], make: Make) -> tuple[torch.nn.Module, list[Any]]:
         # Code that reads the parameters of a layer expects those of a dense layer.
         made = {
-            id(module): (_dense if id(module) in read else make)(module, *weights[module])
-            for module in weights
+            id(module): (_dense if id(module) in read else make)(
+                module, tensors[module]["weight"], tensors[module].get("bias")
+            )
+            for module in layers
         }
         # With `made` in its memo, deepcopy takes the new layers instead of copying the old ones.
         memo: dict[int, Any] = {**copies(model), **made}
         network = copy.deepcopy(model, memo).eval()
-        for module in weights:
+        for module in layers:
             copy_hooks(module, made[id(module)], memo)
-        return network, [*made.values()]
+        for module in tensors:
+            if module not in layers and _differ(tensors[module], given[module]):
+                resize(memo[id(module)], tensors[module])
+        return network, [memo[id(module)] for module in given]
 
-    fewer = [each for each in weights if small[each][0].shape != weights[each][0].shape]
+    fewer = [each for each in given if _differ(small[each], given[each])]
     forms = [(small, make)]
     if fewer:
-        forms.append((weights, make))
+        forms.append((given, make))
     if make is not _dense:
-        forms.append((weights, _dense))
+        forms.append((given, _dense))
     for form in forms:
-        network, layers = built(*form)
-        if form is forms[-1] or graphs(parts(network, layers)) == graphs(traced):
+        network, made = built(*form)
+        if form is forms[-1] or _graphs(parts(network, made)) == _graphs(traced):
             break
     if form[0] is not small:
-        left += fewer
-    return network, [shown_name(name) for name, module in model.named_modules() if module in left]
+        left |= dict.fromkeys(fewer, "the forward reads sizes of layers")
+    named = {module: shown_name(name) for name, module in model.named_modules() if module in left}
+    return network, {name: left[module] for module, name in named.items()}
+
+
+def _differ(first: Tensors, second: Tensors) -> bool:
+    return any(first[name] is not second.get(name) for name in first)
+
+
+def _graphs(traced: Iterable[Part]) -> list[str]:
+    """Write the traced parts of a model, to compare them after units or layers were replaced.
+
+    They differ if the forward reads sizes, kinds or parameters of layers.
+    """
+    return [f"{each.name}: {graph}" for each in traced for graph in each.graphs]
 
 
 def _dense(module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
@@ -292,9 +317,10 @@ def dense_layer(kind: Any, module: Any, weight: Tensor, bias: Tensor | None) -> 
     elif kind is torch.nn.Linear:
         made = kind(weight.shape[1], weight.shape[0], bias is not None, **options)
     else:
+        groups = groups_of(module, weight)
         made = kind(
-            *(weight.shape[1] * module.groups, weight.shape[0], module.kernel_size),
-            *(module.stride, module.padding, module.dilation, module.groups, bias is not None),
+            *(weight.shape[1] * groups, weight.shape[0], module.kernel_size),
+            *(module.stride, module.padding, module.dilation, groups, bias is not None),
             module.padding_mode,
             **options,
         )

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import copy
+import dis
 import inspect
+import operator
+import sys
 import weakref
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -58,6 +61,31 @@ class _Activation(fx.Proxy):
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         return torch.Tensor
+
+    def __iter__(self) -> Iterator[Any]:
+        """Unpack a tuple, as `torch.fx.Proxy` does, whose frames would keep activations alive."""
+        frame = sys._getframe(1)
+        code, at = frame.f_code, frame.f_lasti
+        del frame
+        step = next(each for each in dis.get_instructions(code) if each.offset == at)
+        if step.opname != "UNPACK_SEQUENCE":
+            return self.tracer.iter(self)
+        unpacked: Any = self
+        return iter([unpacked[i] for i in range(step.argval)])
+
+
+def _in_place(name: str) -> Any:
+    """Return a method that records ``x += y``, which `torch.fx` would record as ``x + y``."""
+
+    def method(self: fx.Proxy, other: Any) -> Any:
+        target = getattr(operator, name)
+        return self.tracer.create_proxy("call_function", target, (self, other), {})
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
+    setattr(_Activation, f"__i{_name}__", _in_place(f"i{_name}"))
 
 
 class _Tracer(fx.Tracer):
@@ -148,6 +176,44 @@ def parts(model: nn.Module, layers: Container[nn.Module], name: str = "") -> Ite
         yield from parts(model.get_submodule(path), layers, f"{name}.{path}".lstrip("."))
 
 
+def _feed_forward(layer: Any, x: Any) -> Any:
+    last = getattr(layer, "norm3", layer.norm2)
+    return last(layer._ff_block(layer.self_attn(x, x, x)[0]))
+
+
+def _stack(stack: Any, x: Any) -> Any:
+    for layer in stack.layers:
+        _check(layer)
+        x = layer(x)
+    return x
+
+
+def _encoder_decoder(model: Any, x: Any, y: Any) -> Any:
+    _check(model.encoder)
+    _check(model.decoder)
+    return model.decoder(model.encoder(x), y)
+
+
+def _check(module: Any) -> None:
+    if type(module) not in _SIMPLER:
+        raise TypeError("this part may do anything")
+
+
+_SIMPLER: dict[type, Callable[..., Any]] = {
+    nn.TransformerEncoderLayer: _feed_forward,
+    nn.TransformerDecoderLayer: _feed_forward,
+    nn.TransformerEncoder: _stack,
+    nn.TransformerDecoder: _stack,
+    nn.Transformer: _encoder_decoder,
+}
+"""Functions that read no other units of layers than the forward of a module, which branches."""
+
+
+def _forward(module: nn.Module) -> Callable[..., Any]:
+    simpler = _SIMPLER.get(type(module))
+    return module.forward if simpler is None else partial(simpler, module)
+
+
 _CHOICES = 16
 """The largest number of choices of optional arguments for which a module is traced."""
 
@@ -180,7 +246,7 @@ def _choices(model: nn.Module) -> list[dict[str, Any]]:
     may ask whether an argument is None.
     """
     found: list[dict[str, Any]] = [{}]
-    for name, parameter in inspect.signature(model.forward).parameters.items():
+    for name, parameter in inspect.signature(_forward(model)).parameters.items():
         default = parameter.default
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             return []
@@ -208,7 +274,8 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     options: dict[str, Any] = {}
     value: Any = None
     kept = len(tracer.made)
-    for name, parameter in inspect.signature(same.forward).parameters.items():
+    forward = _forward(same)
+    for name, parameter in inspect.signature(forward).parameters.items():
         value = given.get(name, _ANY)
         if value is _ANY:
             value = tracer.create_proxy("placeholder", name, (), {})
@@ -218,7 +285,7 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
             args.append(value)
     cuda = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     with torch.random.fork_rng(devices=cuda):
-        output: Any = same.forward(*args, **options)
+        output: Any = forward(*args, **options)
     tracer.create_node("output", "output", (tracer.create_arg(output),), {})
     del value, args, options, output
     if tracer.branched or any(made() is not None for made in tracer.made[kept:]):

@@ -1,0 +1,144 @@
+"""Remove dead units: units that nothing reads, and units with a constant output."""
+
+# mypy: allow-untyped-calls, no-warn-return-any
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import nn
+
+from .kinds import NOT_FOLLOWED, dead_heads, fixed, slotted
+from .reader import Reader
+from .slots import Slots, Slotted, Tensors
+from .traces import Part, observed
+from .units import Array
+
+
+class Shrunk(NamedTuple):
+    """The tensors of layers without dead units, and why other dead units stay."""
+
+    tensors: dict[Any, Tensors]
+    left: dict[Any, str]
+
+
+def shrink(model: nn.Module, given: dict[Any, Tensors], traced: list[Part]) -> Shrunk:
+    """Remove dead units from modules with the given tensors, in a traced model.
+
+    A unit stays if it may change an output of the model. Constant units are added to biases. Each
+    layer keeps at least one unit.
+    """
+    slots, why = Slots(), _not_followed(model, given, traced)
+    found: dict[Any, Slotted] = {}
+    for module, tensors in given.items():
+        if module not in why:
+            made = slotted(module, tensors, slots)
+            if made is None:
+                why[module] = fixed(module)
+            else:
+                found[module] = made
+    for part in traced:
+        for graph in part.graphs:
+            Reader(part, graph, slots, found, given).read()
+    roots = slots.roots()
+    live = _live(slots, roots, found)
+    left = _left(slots, roots, live, found)
+    _keep_shapes(roots, live, found)
+    gone = ~live[roots]
+    small = {module: each.without(gone) for module, each in found.items()}
+    last = [*given][-1:]  # perhaps the output
+    for module, reason in why.items():
+        made = slotted(module, given[module], Slots())
+        if module not in last and (_dead_rows(given[module]) if made is None else len(made.dead())):
+            left[module] = reason
+    for module in model.modules():
+        if type(module) is nn.MultiheadAttention and dead_heads(module):
+            left[module] = "torch gives the heads of attention together the width of its input"
+        elif type(module) in NOT_FOLLOWED and _dead_rows(module._parameters):
+            left[module] = f"units of {type(module).__name__} are not followed"
+    return Shrunk({**given, **small}, left)
+
+
+def _not_followed(model: nn.Module, given: Iterable[Any], traced: list[Part]) -> dict[Any, str]:
+    """Return the modules whose units must stay, with the reasons."""
+    times = Counter(id(each) for _, each in model.named_modules(remove_duplicate=False))
+    calls: Counter[int] = sum((part.calls() for part in traced), Counter())
+    read: set[int] = set().union(*(part.read() for part in traced))
+    found = {}
+    for module in given:
+        if id(module) in read:
+            found[module] = "the forward reads their tensors"
+        elif not calls[id(module)]:
+            found[module] = "no trace of the forward finds them (see drop_units of to_sparse)"
+        elif calls[id(module)] > 1 or times[id(module)] > 1:
+            found[module] = "they are called several times, or have several names"
+        elif observed(module):
+            found[module] = "hooks observe them"
+    return found
+
+
+def _live(slots: Slots, roots: Array, found: dict[Any, Slotted]) -> Array:
+    """Return which units may change an output: those that pinned units depend on."""
+    live = np.zeros(len(roots), bool)
+    live[roots[slots.pinned()]] = True
+    edges = [edge for each in found.values() for edge in each.reads()]
+    while True:
+        before = live.sum()
+        for outs, ins, needs in reversed(edges):
+            live[roots[ins[needs[live[roots[outs]]].any(0)]]] = True
+        if live.sum() == before:
+            return live
+
+
+def _keep_shapes(roots: Array, live: Array, found: dict[Any, Slotted]) -> None:
+    """Keep one unit of each layer, and as many of each direction of a recurrent module."""
+    while True:
+        before = live.sum()
+        for each in found.values():
+            for _, _, ids in each.dims():
+                if len(ids) and not live[roots[ids]].any():
+                    live[roots[ids[0]]] = True
+            for balanced in each.balanced():
+                most = max(live[roots[ids]].sum() for ids in balanced)
+                for ids in balanced:
+                    dead = ids[~live[roots[ids]]]
+                    live[roots[dead[: most - (len(ids) - len(dead))]]] = True
+        if live.sum() == before:
+            return
+
+
+def _left(slots: Slots, roots: Array, live: Array, found: dict[Any, Slotted]) -> dict[Any, str]:
+    """Return the modules whose dead units stay, with the reasons."""
+    dead = {module: roots[each.dead()] for module, each in found.items()}
+    dead = {module: own[live[own]] for module, own in dead.items()}
+    stay, read = np.zeros((2, len(live)), bool)
+    for module, own in dead.items():
+        stay[own] = True
+        if found[module].outs is not found[module].ins:  # It makes them of other units.
+            read[np.setdiff1d(roots[found[module].outs], own)] = True
+    left = {}
+    for module, each in found.items():
+        own = dead[module]
+        pins = [(roots[ids], why) for ids, why in slots.pins if stay.any()]
+        why = [reason for ids, reason in pins if np.isin(own, ids).any()]
+        free = own[~np.isin(own, roots[slots.pinned()])] if len(own) else own
+        if read[free].any():
+            why.append("they are added to units that are read")
+        if (~read[free]).any():
+            why.append(each.else_why)
+        named = [*dict.fromkeys(filter(None, why))]
+        if named:
+            left[module] = " and ".join(named[:2])
+        elif any(
+            len({int(live[roots[ids]].sum()) for ids in balanced}) > 1
+            for balanced in each.balanced()
+        ):
+            left[module] = each.one_size
+    return left
+
+
+def _dead_rows(tensors: Mapping[str, Any]) -> bool:
+    matrices = (each for each in tensors.values() if each is not None and each.ndim > 1)
+    return any(not bool((each != 0).reshape(len(each), -1).any(1).all()) for each in matrices)
