@@ -304,18 +304,22 @@ CONVERTED = {
     "RNN": lambda: torch.nn.RNN(4, 6, bias=False),
     "attention": lambda: ATTENTION(4, 2),
     "layer": lambda: torch.nn.Linear(4, 4),
+    "embedding": lambda: torch.nn.Embedding(3, 4, padding_idx=1),
 }
 
 
 def converted(mesh):
     """Converted modules under FSDP2: a step, and one sample in two calls."""
-    x = torch.randn(3, 2, 4, generator=generator())
-    for name, make in CONVERTED.items():
+    for name, of_part in product(CONVERTED, (False, True)):
+        make = CONVERTED[name]
+        x = torch.randn(3, 2, 4, generator=generator())
+        x = torch.arange(3) if name == "embedding" else x
         torch.manual_seed(3)
         plain = nn.to_variational(First(make()), posterior=nn.Additive(initial=-2.0))
         model = copy.deepcopy(plain)
         fully_shard(model.inner, mesh=mesh)
-        fully_shard(model, mesh=mesh)
+        if not of_part:
+            fully_shard(model, mesh=mesh)
         (model(x).sum() + nn.kl(model)).backward()
         fine = all(p.grad is not None for p in model.parameters())
         with nn.sampled(model, generator(1)):
@@ -323,10 +327,36 @@ def converted(mesh):
         with nn.sampled(plain, generator(1)):
             expected = plain(x)
         fine &= torch.allclose(found, expected, atol=1e-6) and torch.equal(found, again)
-        yield f"FSDP2:{name}", fine
-        if name in ("GRU", "layer"):
+        yield f"FSDP2:{name}:{of_part}", fine
+        if name in ("GRU", "layer") and not of_part:
             for refused in (nn.to_deterministic, nn.to_compact, nn.prune):
                 yield f"FSDP2:{name}:{refused.__name__}", says(refused, model, "sharded by FSDP")
+
+
+PRUNED = {
+    "linear": lambda: nn.VariationalLinear(6, 5, posterior=NOISY),
+    "groups": lambda: nn.VariationalLinear(6, 5, posterior=nn.Grouped(initial=1.0)),
+    "padding": lambda: nn.VariationalEmbedding(5, 4, padding_idx=1, posterior=NOISY),
+    "GRU": lambda: nn.to_variational(torch.nn.GRU(4, 3), posterior=NOISY),
+}
+
+
+def pruned(mesh):
+    """The KL of networks under FSDP2, which may be pruned before. FSDP2 adds local gradients."""
+    for (name, make), is_pruned in product(PRUNED.items(), (False, True)):
+        found = []
+        for _ in range(2):
+            torch.manual_seed(3)
+            found.append(nn.prune(make(), 2.0) if is_pruned else make())
+        fully_shard(found[0], mesh=mesh)
+        for each in found:
+            nn.kl(each).backward()
+        fine = nn.sparsity(found[0], 2.0) == nn.sparsity(found[1], 2.0)
+        for a, b in zip(*(each.parameters() for each in found), strict=True):
+            if b.grad is not None:
+                fine &= torch.allclose(whole(a.grad), b.grad, 1e-4, 1e-5)
+                fine &= a.grad.placements == a.placements
+        yield f"FSDP2:KL:{name}:{is_pruned}", fine
 
 
 def says(function, model, words):
@@ -376,6 +406,6 @@ def controls(mesh):
 def checks(mesh):
     for make in (
         *(controls, data_parallel, tensors, counts, tensor_parallel, steps_in_parallel),
-        *(sharded_in_two_dimensions, converted, wrapped),
+        *(sharded_in_two_dimensions, converted, pruned, wrapped),
     ):
         yield from make(mesh)
