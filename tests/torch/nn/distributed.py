@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import torch
@@ -383,6 +384,12 @@ def wrapped(mesh):
         bound.loss.backward()
         yield f"FSDP1:{original}:step", abs(bound.neg_kl.item() + expected) < 1e-4
     model = DistributedDataParallel(torch.nn.Sequential(nn.VariationalLinear(6, 4)))
+    for name, options in (("to_variational", {}), ("to_deterministic", {"inplace": True})):
+        # Each process would train with its own gradients of the new parameters.
+        refused = says(partial(getattr(nn, name), **options), model, "DistributedDataParallel")
+        yield f"DDP:{name} is refused", refused
+    for function in (nn.to_deterministic, nn.to_sample):
+        yield f"DDP:{function.__name__}", type(function(model)) is torch.nn.Sequential
     for function in (nn.to_compact, nn.to_sparse):
         made = function(model)
         fine = type(made) is torch.nn.Sequential
