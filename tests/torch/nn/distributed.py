@@ -184,6 +184,19 @@ def tensors(mesh):
         yield f"DTensor:{label}:{name}:{kind}", fine
 
 
+def samples_of_examples(mesh):
+    """An embedding with a sample of its table for each example."""
+    for label, style in (("rows", RowwiseParallel), ("columns", ColwiseParallel)):
+        torch.manual_seed(3)
+        layer = nn.VariationalEmbedding(6, 4, posterior=NOISY, estimator="per_example")
+        sharded = torch.nn.Sequential(copy.deepcopy(layer))
+        plan = style(input_layouts=Replicate(), output_layouts=Replicate())
+        parallelize_module(sharded, mesh, {"0": plan})
+        x = torch.tensor([[0, 3], [3, 5]])
+        expected, found = seeded(layer, x), whole(seeded(sharded, x))
+        yield f"tensor parallel:examples:{label}", torch.allclose(found, expected)
+
+
 def counts(mesh):
     """The weights of sharded layers are counted over all processes."""
     for label, placement in PLACEMENTS.items():
@@ -217,7 +230,8 @@ def tensor_parallel(mesh):
             fine &= torch.allclose(whole(p.grad), slope, rtol=1e-5, atol=1e-7)
     yield "tensor parallel:mean", fine
     sharded.train()
-    torch.manual_seed(4)
+    # What the processes share has the same noise in both, whatever their seeds.
+    torch.manual_seed(4 + dist.get_rank())
     # Each example has noise of its own.
     many = x.repeat(600, 1)
     outputs, sampled = (
@@ -412,7 +426,7 @@ def controls(mesh):
 
 def checks(mesh):
     for make in (
-        *(controls, data_parallel, tensors, counts, tensor_parallel, steps_in_parallel),
-        *(sharded_in_two_dimensions, converted, pruned, wrapped),
+        *(controls, data_parallel, tensors, samples_of_examples, counts, tensor_parallel),
+        *(steps_in_parallel, sharded_in_two_dimensions, converted, pruned, wrapped),
     ):
         yield from make(mesh)

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from ...._errors import type_name
-from ....torch._sharded import settled
+from ....torch._sharded import distributed_as, settled
 from ...checks import check_flag
 from ...terms import Units
 from ..arguments import check_dtype
@@ -197,7 +197,7 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         if self._lk_estimator == "per_batch" or not input.ndim:
             return self._lk_normals((rows, columns), means)[input]
         noise = self._lk_normals((input.shape[0], rows, columns), means)
-        example = torch.arange(input.shape[0], device=input.device)
+        example = distributed_as(torch.arange(input.shape[0], device=input.device), noise)
         return noise[example.view(-1, *[1] * (input.ndim - 1)), input]
 
     def _lk_sampled(self, name: str = "weight") -> Tensor:

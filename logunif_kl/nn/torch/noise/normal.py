@@ -243,7 +243,10 @@ def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | N
 
     On a GPU and without a generator, PyTorch does so itself. Otherwise, processes with equal seeds
     would draw the same noise for different shards, so each draws all noise and keeps its shard.
+    Replicated noise is that of the first process, because another one may have another seed, or may
+    have drawn more numbers.
     """
+    from torch.distributed import _functional_collectives as functional
     from torch.distributed.tensor import Replicate, distribute_tensor
 
     alike = tuple(shape) == tuple(like.shape)
@@ -251,7 +254,11 @@ def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | N
     if alike and generator is None and like.device.type != "cpu":
         return torch.randn_like(like.redistribute(placements=placements))
     every = torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
-    return distribute_tensor(every, like.device_mesh, placements, src_data_rank=None)
+    mesh = like.device_mesh
+    for at, placement in enumerate(placements):
+        if placement.is_replicate() and mesh.size(at) > 1:
+            every = functional.wait_tensor(functional.broadcast(every, 0, (mesh, at)))
+    return distribute_tensor(every, mesh, placements, src_data_rank=None)
 
 
 _numbered: WeakValueDictionary[int, torch.Generator] = WeakValueDictionary()
