@@ -384,7 +384,7 @@ def says(function, model, words):
 
 def wrapped(mesh):
     """FSDP1 of a whole ELBO; a flat tensor is refused elsewhere. DDP is unwrapped."""
-    for original in (True, False):
+    for original in (False, True):
         torch.manual_seed(3)
         plain = nn.VariationalLinear(6, 4, posterior=NOISY)
         x, y = torch.randn(5, 6, generator=generator()), torch.arange(5) % 4
@@ -397,6 +397,15 @@ def wrapped(mesh):
         bound = model(x, y)
         bound.loss.backward()
         yield f"FSDP1:{original}:step", abs(bound.neg_kl.item() + expected) < 1e-4
+
+    def call(model):
+        with torch.no_grad():
+            return FullyShardedDataParallel(model, **options)(torch.randn(3, 2, 4))
+
+    for name in ("GRU", "attention"):
+        sampled = nn.to_variational(First(CONVERTED[name]()))
+        refused = says(call, sampled, "use fully_shard instead of FullyShardedDataParallel")
+        yield f"FSDP1:{name} is refused", refused
     model = DistributedDataParallel(torch.nn.Sequential(nn.VariationalLinear(6, 4)))
     for name, options in (("to_variational", {}), ("to_deterministic", {"inplace": True})):
         # Each process would train with its own gradients of the new parameters.

@@ -158,10 +158,12 @@ class SampledModule(VariationalModule):
         found = self._parameters.get(name)
         if found is None and masked(self, name):
             found = self._parameters[f"{name}_orig"]
-        if found is None:
+        # FullyShardedDataParallel assigns a tensor to the attribute, which hides the samples.
+        if found is None or name in self.__dict__:
             raise RuntimeError(
                 f"{name} of a {type(self).__name__} is not a parameter any more, so its noise "
-                "would be lost: remove the parametrization or the hook that computes it"
+                "would be lost: remove the parametrization or the hook that computes it, and use "
+                "fully_shard instead of FullyShardedDataParallel"
             )
         return found
 
