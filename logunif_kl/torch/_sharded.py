@@ -72,6 +72,54 @@ def alike(tensors: dict[str, Any]) -> list[Any]:
     ]
 
 
+def distributed_as(x: Any, like: Any) -> Any:
+    """Distribute a tensor, such as noise or a mask, like another tensor, or gather it.
+
+    FSDP2 gathers parameters before a layer computes, and splits them afterwards.
+    """
+    if type(x) in PLAIN_TYPES and type(like) in PLAIN_TYPES:
+        return x
+    if getattr(x, "device_mesh", None) == getattr(like, "device_mesh", None):
+        return x
+    every = x.full_tensor() if hasattr(x, "placements") else x
+    if not hasattr(like, "placements"):
+        return every
+    from torch.distributed.tensor import Replicate, distribute_tensor
+
+    alike = every.shape == like.shape
+    placements = [p if alike and not p.is_partial() else Replicate() for p in like.placements]
+    return distribute_tensor(every, like.device_mesh, placements, src_data_rank=None)
+
+
+def unsplit(x: Any) -> Any:
+    """Replicate a DTensor along the processes that split a dimension of length 1.
+
+    PyTorch neither expands such a dimension nor gives its gradient the parameter's placement.
+    """
+    if type(x) in PLAIN_TYPES or not hasattr(x, "placements"):
+        return x
+    from torch.distributed.tensor import Replicate
+
+    placements = [
+        Replicate() if not p.is_replicate() and not p.is_partial() and x.shape[p.dim] == 1 else p
+        for p in x.placements
+    ]
+    return x.redistribute(placements=placements)
+
+
+def settled(x: Any) -> Any:
+    """Add up the partial results in a DTensor; return another tensor unchanged.
+
+    A look-up in a table with sharded rows gives partial results. Add them before the next look-up.
+    The gradient gets the placements of `x`: FSDP2 adds local parts without comparing placements.
+    """
+    if not hasattr(x, "placements"):
+        return x
+    from torch.distributed.tensor import Replicate
+
+    return x.redistribute(placements=[Replicate() if p.is_partial() else p for p in x.placements])
+
+
 def _same(x: Any, placements: Any) -> tuple[int, bool]:
     return x.ndim, x.placements == placements
 

@@ -141,6 +141,17 @@ def whole(model: torch.nn.Module, remedy: str = "convert the model before it is 
     return model.module if wrapped else model
 
 
+def check_unwrapped(model: torch.nn.Module) -> None:
+    """Raise if a model has a DistributedDataParallel, for a function that changes parameters."""
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+            raise TypeError(
+                f"{shown_name(name)} is a DistributedDataParallel, which averages the gradients of "
+                "the parameters that it was made with, and would not average those of new ones: "
+                "convert its .module and wrap the result"
+            )
+
+
 def no_shape(what: str, module: Any) -> ValueError:
     """Return the error for a lazy module that has not seen a first batch."""
     return ValueError(

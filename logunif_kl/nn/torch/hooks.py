@@ -14,6 +14,7 @@ from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
+from ...torch._sharded import distributed_as
 from .arguments import check_parameters
 
 _COMPUTE = (BasePruningMethod, WeightNorm)
@@ -25,11 +26,20 @@ def refresh(module: Any) -> None:
 
     After an optimizer step or `load_state_dict`, these weights are out of date until the next call.
     """
+    buffers = module._buffers
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, _COMPUTE):
+            name = f"{getattr(hook, '_tensor_name', '')}_mask"
+            mask = buffers.get(name)
+            if mask is not None:
+                buffers[name] = mask_of(module, hook._tensor_name)
             # Later calls need the autograd graph of the weights, even if this call is in `no_grad`.
-            with torch.enable_grad():
-                hook(module, None)
+            try:
+                with torch.enable_grad():
+                    hook(module, None)
+            finally:
+                if mask is not None:
+                    buffers[name] = mask
 
 
 @contextmanager
@@ -67,6 +77,15 @@ def computed_names(module: Any) -> list[str]:
 def masked(module: Any, name: str) -> bool:
     """Whether a parameter has a mask of `torch.nn.utils.prune`."""
     return f"{name}_mask" in module._buffers and f"{name}_orig" in module._parameters
+
+
+def mask_of(module: Any, name: str) -> Any:
+    """Return the mask of a parameter, or None.
+
+    FSDP2 and tensor parallelism split the parameter, but not its mask.
+    """
+    mask = module._buffers.get(f"{name}_mask")
+    return None if mask is None else distributed_as(mask, own_parameter(module, name))
 
 
 def reset_method(kind: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import torch
@@ -183,6 +184,19 @@ def tensors(mesh):
         yield f"DTensor:{label}:{name}:{kind}", fine
 
 
+def samples_of_examples(mesh):
+    """An embedding with a sample of its table for each example."""
+    for label, style in (("rows", RowwiseParallel), ("columns", ColwiseParallel)):
+        torch.manual_seed(3)
+        layer = nn.VariationalEmbedding(6, 4, posterior=NOISY, estimator="per_example")
+        sharded = torch.nn.Sequential(copy.deepcopy(layer))
+        plan = style(input_layouts=Replicate(), output_layouts=Replicate())
+        parallelize_module(sharded, mesh, {"0": plan})
+        x = torch.tensor([[0, 3], [3, 5]])
+        expected, found = seeded(layer, x), whole(seeded(sharded, x))
+        yield f"tensor parallel:examples:{label}", torch.allclose(found, expected)
+
+
 def counts(mesh):
     """The weights of sharded layers are counted over all processes."""
     for label, placement in PLACEMENTS.items():
@@ -216,7 +230,8 @@ def tensor_parallel(mesh):
             fine &= torch.allclose(whole(p.grad), slope, rtol=1e-5, atol=1e-7)
     yield "tensor parallel:mean", fine
     sharded.train()
-    torch.manual_seed(4)
+    # What the processes share has the same noise in both, whatever their seeds.
+    torch.manual_seed(4 + dist.get_rank())
     # Each example has noise of its own.
     many = x.repeat(600, 1)
     outputs, sampled = (
@@ -304,18 +319,22 @@ CONVERTED = {
     "RNN": lambda: torch.nn.RNN(4, 6, bias=False),
     "attention": lambda: ATTENTION(4, 2),
     "layer": lambda: torch.nn.Linear(4, 4),
+    "embedding": lambda: torch.nn.Embedding(3, 4, padding_idx=1),
 }
 
 
 def converted(mesh):
     """Converted modules under FSDP2: a step, and one sample in two calls."""
-    x = torch.randn(3, 2, 4, generator=generator())
-    for name, make in CONVERTED.items():
+    for name, of_part in product(CONVERTED, (False, True)):
+        make = CONVERTED[name]
+        x = torch.randn(3, 2, 4, generator=generator())
+        x = torch.arange(3) if name == "embedding" else x
         torch.manual_seed(3)
         plain = nn.to_variational(First(make()), posterior=nn.Additive(initial=-2.0))
         model = copy.deepcopy(plain)
         fully_shard(model.inner, mesh=mesh)
-        fully_shard(model, mesh=mesh)
+        if not of_part:
+            fully_shard(model, mesh=mesh)
         (model(x).sum() + nn.kl(model)).backward()
         fine = all(p.grad is not None for p in model.parameters())
         with nn.sampled(model, generator(1)):
@@ -323,10 +342,36 @@ def converted(mesh):
         with nn.sampled(plain, generator(1)):
             expected = plain(x)
         fine &= torch.allclose(found, expected, atol=1e-6) and torch.equal(found, again)
-        yield f"FSDP2:{name}", fine
-        if name in ("GRU", "layer"):
+        yield f"FSDP2:{name}:{of_part}", fine
+        if name in ("GRU", "layer") and not of_part:
             for refused in (nn.to_deterministic, nn.to_compact, nn.prune):
                 yield f"FSDP2:{name}:{refused.__name__}", says(refused, model, "sharded by FSDP")
+
+
+PRUNED = {
+    "linear": lambda: nn.VariationalLinear(6, 5, posterior=NOISY),
+    "groups": lambda: nn.VariationalLinear(6, 5, posterior=nn.Grouped(initial=1.0)),
+    "padding": lambda: nn.VariationalEmbedding(5, 4, padding_idx=1, posterior=NOISY),
+    "GRU": lambda: nn.to_variational(torch.nn.GRU(4, 3), posterior=NOISY),
+}
+
+
+def pruned(mesh):
+    """The KL of networks under FSDP2, which may be pruned before. FSDP2 adds local gradients."""
+    for (name, make), is_pruned in product(PRUNED.items(), (False, True)):
+        found = []
+        for _ in range(2):
+            torch.manual_seed(3)
+            found.append(nn.prune(make(), 2.0) if is_pruned else make())
+        fully_shard(found[0], mesh=mesh)
+        for each in found:
+            nn.kl(each).backward()
+        fine = nn.sparsity(found[0], 2.0) == nn.sparsity(found[1], 2.0)
+        for a, b in zip(*(each.parameters() for each in found), strict=True):
+            if b.grad is not None:
+                fine &= torch.allclose(whole(a.grad), b.grad, 1e-4, 1e-5)
+                fine &= a.grad.placements == a.placements
+        yield f"FSDP2:KL:{name}:{is_pruned}", fine
 
 
 def says(function, model, words):
@@ -339,7 +384,7 @@ def says(function, model, words):
 
 def wrapped(mesh):
     """FSDP1 of a whole ELBO; a flat tensor is refused elsewhere. DDP is unwrapped."""
-    for original in (True, False):
+    for original in (False, True):
         torch.manual_seed(3)
         plain = nn.VariationalLinear(6, 4, posterior=NOISY)
         x, y = torch.randn(5, 6, generator=generator()), torch.arange(5) % 4
@@ -352,7 +397,22 @@ def wrapped(mesh):
         bound = model(x, y)
         bound.loss.backward()
         yield f"FSDP1:{original}:step", abs(bound.neg_kl.item() + expected) < 1e-4
+
+    def call(model):
+        with torch.no_grad():
+            return FullyShardedDataParallel(model, **options)(torch.randn(3, 2, 4))
+
+    for name in ("GRU", "attention"):
+        sampled = nn.to_variational(First(CONVERTED[name]()))
+        refused = says(call, sampled, "use fully_shard instead of FullyShardedDataParallel")
+        yield f"FSDP1:{name} is refused", refused
     model = DistributedDataParallel(torch.nn.Sequential(nn.VariationalLinear(6, 4)))
+    for name, options in (("to_variational", {}), ("to_deterministic", {"inplace": True})):
+        # Each process would train with its own gradients of the new parameters.
+        refused = says(partial(getattr(nn, name), **options), model, "DistributedDataParallel")
+        yield f"DDP:{name} is refused", refused
+    for function in (nn.to_deterministic, nn.to_sample):
+        yield f"DDP:{function.__name__}", type(function(model)) is torch.nn.Sequential
     for function in (nn.to_compact, nn.to_sparse):
         made = function(model)
         fine = type(made) is torch.nn.Sequential
@@ -375,7 +435,7 @@ def controls(mesh):
 
 def checks(mesh):
     for make in (
-        *(controls, data_parallel, tensors, counts, tensor_parallel, steps_in_parallel),
-        *(sharded_in_two_dimensions, converted, wrapped),
+        *(controls, data_parallel, tensors, samples_of_examples, counts, tensor_parallel),
+        *(steps_in_parallel, sharded_in_two_dimensions, converted, pruned, wrapped),
     ):
         yield from make(mesh)

@@ -211,6 +211,36 @@ class TestPartial:
 
 
 class TestLogLikelihoods:
+    @pytest.mark.parametrize("kind", ["closure", "default", "object", "parameter"])
+    def test_what_a_function_reads(self, kind):
+        """A function hides the parameters of a module, which Adam would not see."""
+        model, head = nn.VariationalLinear(3, 2), torch.nn.Linear(2, 2)
+        spread = head.bias
+
+        class Likelihood:
+            def __init__(self, given):
+                self.head = given
+
+            def __call__(self, output, target):
+                return nn.categorical_log_likelihood(self.head(output), target)
+
+        def made(head):
+            return {
+                "closure": lambda x, y: nn.categorical_log_likelihood(head(x), y),
+                "default": lambda x, y, head=head: nn.categorical_log_likelihood(head(x), y),
+                "object": Likelihood(head),
+                "parameter": lambda x, y: nn.normal_log_likelihood(x, y, log_sigma2=spread),
+            }[kind]
+
+        with pytest.warns(UserWarning, match="^log_likelihood reads (head|spread), whose param"):
+            nn.ELBO(model, made(head), 10)
+        # Without parameters to train of its own, there is nothing to say.
+        for fine in (torch.nn.CrossEntropyLoss(), model, torch.nn.Sequential(model)):
+            if kind != "parameter":
+                nn.ELBO(model, made(fine), 10)
+        head.requires_grad_(False)
+        nn.ELBO(model, made(head), 10)
+
     def test_an_index_that_is_ignored(self):
         found = nn.categorical_log_likelihood(torch.zeros(2, 4), torch.tensor([-100, 1]))
         torch.testing.assert_close(found, torch.tensor([0.0, -math.log(4)]))

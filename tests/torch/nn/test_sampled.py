@@ -307,6 +307,15 @@ class TestDraws:
         assert (found != model(x)).any()
         torch.testing.assert_close(found, nn.to_sample(model, generator(3))(x))
 
+    def test_hooks_run_in_calls_only(self):
+        """A hook that changes the output of an embedding does not change its sample."""
+        table = nn.VariationalEmbedding(5, 2, padding_idx=1, posterior=NOISY)
+        table.register_forward_hook(lambda module, x, output: 10.0 * output)
+        x = torch.arange(5)
+        with nn.sampled(table, generator(3)):
+            found = table(x)
+        assert (nn.to_sample(table, generator(3))(x) == found).all()
+
     def test_a_generator(self):
         drawn_by, x = generator(3), torch.ones(5, 2, 3)
         model, state = nn.to_variational(Loop(), generator=drawn_by), torch.get_rng_state()

@@ -16,7 +16,14 @@ from torch.nn.modules.lazy import LazyModuleMixin
 
 from ...checks import check_flag
 from ...sparsity import check_threshold, is_noisy
-from ..arguments import check_module, check_parameters, no_shape, shown_name, whole
+from ..arguments import (
+    check_module,
+    check_parameters,
+    check_unwrapped,
+    no_shape,
+    shown_name,
+    whole,
+)
 from ..hooks import copies, masked, remove_masks
 from ..noise.draws import unhook
 from ..noise.normal import StochasticModule
@@ -89,9 +96,10 @@ def to_variational(
     Raises
     ------
     TypeError
-        If `model` is not a module; if `modules` or `parameters` is neither of its types; if a
-        weight is not real, or a hook computes it (`torch.nn.utils.weight_norm`, `spectral_norm`,
-        `prune`); if all layers have parametrizations.
+        If `model` is not a module, or is in a `DistributedDataParallel` or sharded by FSDP; if
+        `modules` or `parameters` is neither of its types; if a weight is not real, or a hook
+        computes it (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`); if all layers have
+        parametrizations.
     ValueError
         If there is no layer to convert, all layers are variational already, an Embedding has
         `max_norm` or `sparse` or would have scales or groups (exclude it with `modules`), a chosen
@@ -136,6 +144,7 @@ def to_variational(
     """
     check_flag("inplace", inplace)
     whole(check_module(model))
+    check_unwrapped(model)
     values = checked(options)
     posterior = values["posterior"]
     chosen = choose(model, modules, parameters, posterior)
@@ -187,7 +196,8 @@ def to_deterministic(
     Parameters
     ----------
     model : torch.nn.Module
-        A network with variational layers, or one layer.
+        A network with variational layers, or one layer. The copy is that of the network in a
+        `DistributedDataParallel`.
     threshold : float, optional
         Weights with a log alpha above `threshold` become 0. Molchanov et al. (2017), section 5, use
         3. By default all weights are kept.
@@ -202,9 +212,9 @@ def to_deterministic(
     Raises
     ------
     TypeError
-        If `model` is not a module, `threshold` is not a real number, a layer belongs to a
-        user-defined subclass, or a hook (`torch.nn.utils.weight_norm`, `spectral_norm`) or a
-        parametrization computes a weight.
+        If `model` is not a module, is sharded by FSDP, or is a `DistributedDataParallel` to convert
+        in place, `threshold` is not a real number, a layer belongs to a user-defined subclass, or a
+        hook (`torch.nn.utils.weight_norm`, `spectral_norm`) or a parametrization computes a weight.
     ValueError
         If there is no variational layer, a lazy layer has no shape yet, or `threshold` is NaN.
 
@@ -222,7 +232,9 @@ def to_deterministic(
     check_flag("inplace", inplace)
     if threshold is not None:
         threshold = check_threshold(threshold)
-    whole(check_module(model))
+    unwrapped = whole(check_module(model))
+    model = model if inplace else unwrapped
+    check_unwrapped(model)
     found = [name for name, m in model.named_modules() if isinstance(m, StochasticModule)]
     if not found or any(isinstance(m, VariationalModule) for m in model.modules()):
         gaussians(model)  # recomputes masked weights; raises if there are none

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..arguments import check_generator, check_module, check_shape, shown_name
+from ..arguments import check_generator, check_module, check_shape, shown_name, whole
 from ..layers.dropout import GaussianDropoutA, GaussianDropoutLinear
 from ..noise.normal import KeptNoise, StochasticModule
 from ..predict.sampling import assigned, sampling
@@ -119,7 +119,8 @@ def to_sample(model: torch.nn.Module, generator: torch.Generator | None = None) 
     >>> nn.to_sample(layer)
     Linear(in_features=3, out_features=1, bias=True)
     """
-    with sampled(check_module(model), generator):
+    model = whole(check_module(model))
+    with sampled(model, generator):
         found = _weights(model)
     result = to_deterministic(model)
     given: dict[int, Tensor] = {}

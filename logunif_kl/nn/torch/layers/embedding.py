@@ -10,11 +10,11 @@ import torch
 from torch.nn import functional as F
 
 from ...._errors import type_name
+from ....torch._sharded import distributed_as, settled
 from ...checks import check_flag
 from ...terms import Units
 from ..arguments import check_dtype
-from ..noise.local import clamped
-from ..noise.normal import settled
+from ..noise.local import clamped, draw_weights
 from ..options import VariationalOptions, check_table, list_options
 from .base import VariationalLayer
 
@@ -186,20 +186,28 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
             deviations = deviations.masked_fill((input == self.padding_idx).unsqueeze(-1), 0.0)
         return deviations
 
-    def _noise_at(self, input: Tensor, means: Tensor) -> Tensor:
+    def _noise_shape(self) -> tuple[int, int]:
         rows, columns = self._lk_stored.shape
-        if not self.posterior.independent:
-            columns = 1
+        return rows, columns if self.posterior.independent else 1
+
+    def _noise_at(self, input: Tensor, means: Tensor) -> Tensor:
+        rows, columns = self._noise_shape()
         if self._lk_estimator == "local":
             return self._lk_normals((*input.shape, columns), means)
         if self._lk_estimator == "per_batch" or not input.ndim:
             return self._lk_normals((rows, columns), means)[input]
         noise = self._lk_normals((input.shape[0], rows, columns), means)
-        example = torch.arange(input.shape[0], device=input.device)
+        example = distributed_as(torch.arange(input.shape[0], device=input.device), noise)
         return noise[example.view(-1, *[1] * (input.ndim - 1)), input]
 
     def _lk_sampled(self, name: str = "weight") -> Tensor:
-        return self(torch.arange(len(self._lk_stored), device=self._lk_stored.device))  # type: ignore[no-any-return]
+        # Do not call the layer, because its hooks may gather its parameters or change its output.
+        mean = self._masked()
+        noise = self._lk_normals(self._noise_shape(), mean)
+        drawn = draw_weights(mean, self._typed(), self._form(), noise)
+        if (at := self.padding_idx) is None:
+            return drawn
+        return torch.cat([drawn[:at], mean[at : at + 1], drawn[at + 1 :]])
 
     def _lk_log_alpha(self, name: str = "weight") -> Tensor:
         found = super()._lk_log_alpha()

@@ -14,7 +14,8 @@ from weakref import WeakValueDictionary
 
 import torch
 
-from ....torch._internals import PLAIN_TYPES, called_by_compiler, plain, transformed
+from ....torch._internals import called_by_compiler, plain, transformed
+from ....torch._sharded import distributed_as
 from ..hooks import own_parameter
 from .recomputation import (
     OPENED,
@@ -173,7 +174,7 @@ class KeptNoise:
         found = self._found[key]
         if torch.compiler.is_compiling() and not self.in_checkpoint:
             watch(found)
-        return _as(found, like).to(like.dtype)
+        return distributed_as(found, like).to(like.dtype)
 
 
 def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -242,7 +243,10 @@ def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | N
 
     On a GPU and without a generator, PyTorch does so itself. Otherwise, processes with equal seeds
     would draw the same noise for different shards, so each draws all noise and keeps its shard.
+    Replicated noise is that of the first process, because another one may have another seed, or may
+    have drawn more numbers.
     """
+    from torch.distributed import _functional_collectives as functional
     from torch.distributed.tensor import Replicate, distribute_tensor
 
     alike = tuple(shape) == tuple(like.shape)
@@ -250,50 +254,11 @@ def _distributed(shape: Sequence[int], like: Any, generator: torch.Generator | N
     if alike and generator is None and like.device.type != "cpu":
         return torch.randn_like(like.redistribute(placements=placements))
     every = torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
-    return distribute_tensor(every, like.device_mesh, placements, src_data_rank=None)
-
-
-def _as(noise: Any, like: Any) -> Any:
-    """Distribute noise like a tensor: FSDP2 gathers parameters before a layer computes."""
-    if type(noise) in PLAIN_TYPES and type(like) in PLAIN_TYPES:
-        return noise
-    if getattr(noise, "device_mesh", None) == getattr(like, "device_mesh", None):
-        return noise
-    every = noise.full_tensor() if hasattr(noise, "placements") else noise
-    if not hasattr(like, "placements"):
-        return every
-    from torch.distributed.tensor import Replicate, distribute_tensor
-
-    placements = [Replicate() for _ in like.placements]
-    return distribute_tensor(every, like.device_mesh, placements, src_data_rank=None)
-
-
-def unsplit(x: Any) -> Any:
-    """Replicate a DTensor along the processes that split a dimension of length 1.
-
-    PyTorch neither expands such a dimension nor gives its gradient the parameter's placement.
-    """
-    if type(x) in PLAIN_TYPES or not hasattr(x, "placements"):
-        return x
-    from torch.distributed.tensor import Replicate
-
-    placements = [
-        Replicate() if not p.is_replicate() and not p.is_partial() and x.shape[p.dim] == 1 else p
-        for p in x.placements
-    ]
-    return x.redistribute(placements=placements)
-
-
-def settled(x: Any) -> Any:
-    """Add up the partial results in a DTensor; return another tensor unchanged.
-
-    A look-up in a table with sharded rows gives partial results. Add them before the next look-up.
-    """
-    if not hasattr(x, "placements"):
-        return x
-    from torch.distributed.tensor import Replicate
-
-    return x.redistribute(placements=[Replicate() if p.is_partial() else p for p in x.placements])
+    mesh = like.device_mesh
+    for at, placement in enumerate(placements):
+        if placement.is_replicate() and mesh.size(at) > 1:
+            every = functional.wait_tensor(functional.broadcast(every, 0, (mesh, at)))
+    return distribute_tensor(every, mesh, placements, src_data_rank=None)
 
 
 _numbered: WeakValueDictionary[int, torch.Generator] = WeakValueDictionary()

@@ -88,6 +88,7 @@ class ELBO(torch.nn.Module):
         logits of a ``ModelOutput`` of Hugging Face. To use a loss, return its negative. If you
         pass a `functools.partial` that holds parameters or modules, such as a `log_sigma2`, or a
         method of a module, then ``parameters()`` and ``state_dict`` of the ELBO include them.
+        Those that a lambda or another function reads are left out, of which a warning tells.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float

@@ -3,8 +3,10 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import inspect
+import warnings
 from functools import partial
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -55,6 +57,37 @@ def registered(function: Any, model: torch.nn.Module) -> Any:
         return _Partial(function, model)
     owner = function.__self__ if isinstance(function, MethodType) else None
     if not isinstance(owner, torch.nn.Module):
+        if not isinstance(function, torch.nn.Module):
+            _warn_of_unregistered(function, model)
         return function
     within = owner in model.modules() or model in owner.modules()
     return function if within else _Method(function)
+
+
+def _warn_of_unregistered(function: Any, model: torch.nn.Module) -> None:
+    """Warn of trained parameters that a function reads, because torch finds no parameters there.
+
+    They are not registered, because a copy of the function would read the same ones.
+    """
+    read = dict(getattr(function, "__dict__", {}))
+    code = function.__func__ if isinstance(function, MethodType) else function
+    if isinstance(code, FunctionType):
+        found = inspect.getclosurevars(code)
+        defaults = {k: each.default for k, each in inspect.signature(code).parameters.items()}
+        read |= {**found.globals, **found.nonlocals, **defaults}
+    own = {id(each) for each in model.parameters()}
+    for name, value in read.items():
+        is_module = isinstance(value, torch.nn.Module)
+        given = value.parameters() if is_module else [value]
+        if is_module and model in value.modules():
+            continue
+        if any(
+            isinstance(each, torch.nn.Parameter) and each.requires_grad and id(each) not in own
+            for each in given
+        ):
+            warnings.warn(
+                f"log_likelihood reads {name}, whose parameters are not those of the ELBO, so "
+                "elbo.parameters() and its state_dict leave them out: pass functools.partial of a "
+                "function that takes it as an argument",
+                stacklevel=5,
+            )

@@ -8,11 +8,12 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
+from ....torch._sharded import unsplit
 from ...posteriors import Additive
 from ...terms import Given, Units, shared_shape
 from .. import variances
+from ..hooks import mask_of
 from ..noise.local import Form, clamped, draw_weights
-from ..noise.normal import unsplit
 from ..noise.undrawn import reader, undrawn
 from .weight import VariationalModule, Weight
 
@@ -103,7 +104,7 @@ class GaussianWeights(VariationalModule):
         scales: tuple[Any, Any] = None, None
         if "scale" in self.posterior.parameters:
             scales = unsplit(self.scale), unsplit(self.scale_log_sigma2)
-        mask = self._buffers.get("weight_mask")
+        mask = mask_of(self, "weight")
         return Given(self._lk_stored, log_variance, *scales, mask, self._units, self._lk_groups)
 
     def _typed(self) -> Tensor:

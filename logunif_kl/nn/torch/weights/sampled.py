@@ -16,7 +16,7 @@ from torch.nn import Parameter
 from ...posteriors import Additive
 from ...sparsity import SILENT
 from ...terms import Given
-from ..hooks import masked, means_assigned, reset_method
+from ..hooks import mask_of, masked, means_assigned, reset_method
 from ..noise.draws import Draws
 from ..noise.local import draw_weights
 from ..noise.undrawn import reader, undrawn, unwrapped
@@ -109,6 +109,8 @@ class SampledModule(VariationalModule):
         mean = self._lk_mean(name)
         if not self._lk_held.calls:
             return self._lk_outside(name, mean, depth)
+        if hasattr(mean, "placements") and reader(depth - 1) == "trusted":
+            return mean  # FSDP2 reads the parameters in its first call, which may be a part's.
         parameter, samples = self._lk_parameter(name), self._lk_held.samples
         own = id(parameter)
         # A parameter of `functional_call` may be freed, and another one may get its `id`.
@@ -156,10 +158,12 @@ class SampledModule(VariationalModule):
         found = self._parameters.get(name)
         if found is None and masked(self, name):
             found = self._parameters[f"{name}_orig"]
-        if found is None:
+        # FullyShardedDataParallel assigns a tensor to the attribute, which hides the samples.
+        if found is None or name in self.__dict__:
             raise RuntimeError(
                 f"{name} of a {type(self).__name__} is not a parameter any more, so its noise "
-                "would be lost: remove the parametrization or the hook that computes it"
+                "would be lost: remove the parametrization or the hook that computes it, and use "
+                "fully_shard instead of FullyShardedDataParallel"
             )
         return found
 
@@ -167,7 +171,7 @@ class SampledModule(VariationalModule):
         found: Any = self._parameters.get(name)
         if found is not None:
             return found
-        return self._lk_parameter(name) * self._buffers[f"{name}_mask"]
+        return self._lk_parameter(name) * mask_of(self, name)
 
     def _lk_log_variance(self, name: str) -> Tensor:
         name += SUFFIX
@@ -175,7 +179,7 @@ class SampledModule(VariationalModule):
         if found is not None:
             return found
         original = self._lk_parameter(name)
-        return original.masked_fill(self._buffers[f"{name}_mask"] == 0, SILENT)
+        return original.masked_fill(mask_of(self, name) == 0, SILENT)
 
     def _lk_initial_values(self) -> dict[str, float]:
         return {each + SUFFIX: self._lk_options["initial"] for each in self._lk_gaussian}
@@ -189,7 +193,7 @@ class SampledModule(VariationalModule):
         ]
 
     def _lk_given(self, name: str) -> Given:
-        mask = self._buffers.get(f"{name}_mask")
+        mask = mask_of(self, name)
         return Given(self._lk_mean(name), self._lk_log_variance(name), mask=mask)
 
     def _lk_log_alpha(self, name: str) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ...._errors import OF_COMPLEX
+from ....torch._sharded import distributed_as, settled
 from ...penalty import is_exact
 from ...terms import Given, Term, without_row
 from ..hooks import own_parameter, refresh
@@ -74,6 +75,7 @@ class Weight(NamedTuple):
         if mean.is_complex():
             raise TypeError(f"the weights of a layer are of {mean.dtype}: {OF_COMPLEX}")
         given, exact = self.module._lk_given(self.name), is_exact(self.penalty)
+        given = given._replace(mean=settled(mean), log_variance=settled(given.log_variance))
         at = None if whole else self.padding
         mask = given.mask
         if mask is not None and exact and not (self.posterior.relative or self.posterior.scaled):
@@ -82,7 +84,7 @@ class Weight(NamedTuple):
             mask = mask.double()  # in which counts are exact
             if at is not None:
                 rows = torch.arange(len(mask), device=mask.device)[:, None]
-                mask = mask.masked_fill(rows == at, 0.0)
+                mask = mask.masked_fill(distributed_as(rows == at, mask), 0.0)
             given = given._replace(mask=mask)
         terms = self.posterior.terms(torch, given, exact)
         if at is None:
