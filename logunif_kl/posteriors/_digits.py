@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._kl import kl
 from .._errors import real_number
+from .._kl import kl
 
 
 def significant_digits(log_alpha: Any, base: float = 2, *, relative_to: float | None = None) -> Any:
