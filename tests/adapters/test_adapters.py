@@ -299,6 +299,16 @@ def test_adapters_are_short(name):
     assert len(lines) <= (120 if name == "numba" else 80)
 
 
+@pytest.mark.filterwarnings("ignore:Numba will use object mode")
+def test_formulas_by_numba_in_pytensor():
+    """PyTensor's mode of numba reads the path of a ufunc, which a formula does not have."""
+    pytensor = pytest.importorskip("pytensor")
+    pytest.importorskip("numba")
+    x = pytensor.tensor.dvector("x")
+    got = pytensor.function([x], lk.methods.molchanov(x), mode="NUMBA")(np.array([-1.5]))
+    assert got[0] == lk.methods.molchanov(-1.5)
+
+
 def test_graphs_of_pytensor_are_pickled():
     pytensor = pytest.importorskip("pytensor")
     x = pytensor.tensor.dvector("x")
