@@ -22,7 +22,7 @@ class _Exact:
     """A tensor, or a namespace, whose operations keep the digits of numbers and compare all digits.
 
     In a static graph, Paddle rounds the numbers that its operators take to float32. Its == is true
-    for numbers that differ by less than 1e-8.
+    for numbers that differ by less than 1e-15.
     """
 
     def __init__(self, value: Any) -> None:
