@@ -9,6 +9,7 @@ from itertools import product
 import array_api_strict as xs
 import numpy as np
 import pytest
+from scipy import stats
 
 import logunif_kl as lk
 from logunif_kl._dispatch import Operation, evaluate
@@ -95,6 +96,26 @@ def test_two_arguments_broadcast(xp, name):
 def tensor_of(module: str) -> type:
     """A class that its module attributes to a framework."""
     return type("Tensor", (), {"__module__": f"{module}.core", "__array__": lambda self: X})
+
+
+@pytest.mark.parametrize("library", ["torch", "jaxlib", "mlx", "paddle"])
+def test_tensors_that_float_would_read_are_refused(library):
+    """The derivative of a parameter, of a density or of a number would be lost."""
+    members = {"shape": (), "item": lambda self: 0.5, "__float__": lambda self: 0.5}
+    number = type("Tensor", (), {"__module__": f"{library}.core", **members})()
+    density = lk.posteriors.Density(lambda w: number, support=(0.0, 2.0))
+    for call, words in (
+        (lambda: lk.neg_kl_posterior(stats.norm(number, 1.0)), "^loc is of type .*support"),
+        (
+            lambda: lk.posteriors.neg_kl_split(stats.norm(0.5, number)),
+            "^scale is of type .*support",
+        ),
+        (lambda: lk.neg_kl_posterior(density), "must return one real number.*: return a float"),
+        (lambda: lk.reference.neg_kl(number), "^log_alpha is of type .*support"),
+        (lambda: lk.reference.kl_gap(number), "^u is of type .*support"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            call()
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -105,14 +105,20 @@ class Adapter:
         """Compute an operation without its derivatives."""
         if not operation.host:
             return operation.arithmetic(self.xp, *arrays)
-        values = [np.asarray(x) for x in arrays]
-        if any(value.dtype.kind == "O" for value in values):
+        result = operation.ufunc(*map(self._numpy, arrays))
+        return self.cast(self.xp.array(np.asarray(result)), self.dtype(arrays[0]))
+
+    def _numpy(self, x: Array) -> np.ndarray:
+        try:
+            values = np.asarray(x)
+        except Exception:  # A framework that compiles or maps the function may raise anything.
+            values = np.asarray(None)
+        if values.dtype.kind == "O":
             raise TypeError(
                 f"NumPy computes this function, but cannot read the numbers of this array of "
                 f"{self.name} here: pass an array of NumPy"
             )
-        result = operation.ufunc(*values)
-        return self.cast(self.xp.array(np.asarray(result)), self.dtype(arrays[0]))
+        return values
 
     def _converted(self, arithmetic: Callable[..., Any], **given: Any) -> Array:
         return self.evaluate(Operation(arithmetic, arithmetic), **given)

@@ -51,8 +51,11 @@ class _Autograd(Adapter):
         shape = np.broadcast_shapes(*map(self.shape, arrays))
         return [_broadcast_to(x, shape) for x in arrays]
 
+    def cast(self, x: Array, dtype: Any) -> Array:
+        return _cast(x, dtype)
+
     def total(self, x: Array) -> Array:
-        return anp.sum(anp.array(x).astype(np.float64)).astype(self.dtype(x))
+        return _cast(anp.sum(_cast(x, np.float64)), self.dtype(x))
 
     def shape(self, x: Array) -> Any:
         return np.shape(getval(x))
@@ -69,4 +72,12 @@ def _broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
     return anp.broadcast_to(anp.reshape(x, (1,) * (len(shape) - len(old)) + old), shape)
 
 
+@primitive
+def _cast(x: Array, dtype: Any) -> Array:
+    """Convert to a dtype with derivatives in both modes. `astype` has none in forward mode."""
+    return np.asarray(x, dtype)
+
+
+defvjp(_cast, lambda output, x, dtype: lambda g: _cast(g, np.result_type(getval(x))))
+defjvp(_cast, lambda g, output, x, dtype: _cast(g, dtype))
 adapter = _Autograd()

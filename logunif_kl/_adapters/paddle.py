@@ -15,38 +15,41 @@ from .._numpy.operations import Operation
 from . import Adapter
 
 Array = Any
-_OPERATORS = "add radd sub rsub mul rmul truediv rtruediv neg lt le gt ge eq ne and or invert"
+_OPERATORS = "add radd sub rsub mul rmul truediv rtruediv pow neg lt le gt ge and or invert"
 
 
-class _Namespace:
-    """The functions of `paddle`, with an exponential that is 0 where that on a CPU is 5e-309."""
+class _Exact:
+    """A tensor, or a namespace, whose operations keep the digits of numbers and compare all digits.
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(paddle, name)
-
-    @staticmethod
-    def exp(x: Array) -> Array:
-        return paddle.where(x < -746.0, paddle.zeros_like(x), paddle.exp(x))
-
-
-class _Graph:
-    """A value of a static graph, or a namespace, whose operations keep the digits of numbers.
-
-    In a static graph, Paddle rounds the numbers that its operators take to float32.
+    In a static graph, Paddle rounds the numbers that its operators take to float32. Its == is true
+    for numbers that differ by less than 1e-15.
     """
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.value, name)
+        found = _exp if name == "exp" else getattr(self.value, name)
         if not callable(found):
             return found
-        return lambda *given: _Graph(found(*map(_lowered, given)))
+        return lambda *given: _Exact(found(*map(_lowered, given)))
+
+    def __eq__(self, other: Any) -> Any:
+        return (self <= other) & (self >= other)
+
+    def __ne__(self, other: Any) -> Any:
+        return ~(self == other)
+
+
+def _exp(x: Array) -> Array:
+    """Compute an exponential that is 0 where Paddle's on a CPU is 5e-309."""
+    return paddle.where(x < -746.0, paddle.zeros_like(x), paddle.exp(x))
 
 
 def _lowered(x: Any) -> Any:
-    return paddle.full([], x, "float64") if type(x) is float else getattr(x, "value", x)
+    if type(x) is float and not paddle.in_dynamic_mode():
+        return paddle.full([], x, "float64")
+    return x.value if isinstance(x, _Exact) else x
 
 
 def _operation(name: str) -> Any:
@@ -54,12 +57,12 @@ def _operation(name: str) -> Any:
 
 
 for _operator in _OPERATORS.split():
-    setattr(_Graph, f"__{_operator}__", _operation(f"__{_operator}__"))
+    setattr(_Exact, f"__{_operator}__", _operation(f"__{_operator}__"))
 
 
 class _Paddle(Adapter):
     name = "paddle"
-    xp = _Namespace()
+    xp = paddle
     working = dict.fromkeys(
         (paddle.float16, paddle.bfloat16, paddle.float32, paddle.float64), paddle.float64
     )
@@ -69,13 +72,17 @@ class _Paddle(Adapter):
         def pullback(at: Any, upstream: Array) -> Array:
             return paddle.stack([upstream * self.slope(operation, i)(*at) for i in range(len(at))])
 
-        # The arguments form one tensor, because `paddle.grad` demands a backward that returns None
-        # for tensors whose derivative is not asked for, but does not say which these are.
         class Layer(PyLayer):
+            """The operation, with its derivatives.
+
+            The arguments form one tensor, because `paddle.grad` demands a backward that returns
+            None for tensors whose derivative is not asked for, but does not say which these are.
+            """
+
             @staticmethod
             def forward(context: Any, arrays: Array) -> Array:
                 context.save_for_backward(arrays)
-                if arrays.place.is_cpu_place():
+                if operation.host or arrays.place.is_cpu_place():
                     return paddle.to_tensor(operation.ufunc(*arrays.numpy()))
                 return self.call(operation, *_each(arrays))
 
@@ -95,9 +102,9 @@ class _Paddle(Adapter):
         return function
 
     def call(self, operation: Operation, *arrays: Array) -> Array:
-        if paddle.in_dynamic_mode() or operation.host:
+        if operation.host:
             return super().call(operation, *arrays)
-        return operation.arithmetic(_Graph(self.xp), *map(_Graph, arrays)).value
+        return operation.arithmetic(_Exact(self.xp), *map(_Exact, arrays)).value
 
     def number(self, value: float, dtype: Any) -> Array:
         return paddle.full([], value, dtype)

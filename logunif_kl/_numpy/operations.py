@@ -73,7 +73,10 @@ def of_normal(mu_order: int = 0, log_sigma2_order: int = 0) -> Operation:
     """Return -KL of N(mu, sigma^2), or a derivative of any orders in mu and log_sigma2."""
     orders = mu_order, log_sigma2_order
     arithmetic = partial(_in_normal, *orders)
-    ufunc = _blocked(arithmetic, *orders) if any(orders) else ufuncs.neg_kl_normal_value
+    ufunc = ufuncs.neg_kl_normal_value
+    if any(orders):
+        # A first derivative by the kernel in C is more accurate than by the arithmetic.
+        ufunc = _blocked(partial(_by_kernel, *orders) if sum(orders) == 1 else arithmetic, *orders)
     return Operation(ufunc, arithmetic, partial(_slopes_of_normal, *orders))
 
 
@@ -83,6 +86,10 @@ def _in_normal(mu_order: int, log_sigma2_order: int, xp: Any, mu: Any, log_sigma
     if mu_order + log_sigma2_order > 1:
         return neg_kl_normal_derivative(xp, mu, log_sigma2, mu_order, log_sigma2_order)
     return functions.neg_kl_normal(xp, mu, log_sigma2)[mu_order + 2 * log_sigma2_order]
+
+
+def _by_kernel(mu_order: int, log_sigma2_order: int, xp: Any, mu: Any, log_sigma2: Any) -> Any:
+    return ufuncs.neg_kl_normal_and_grad(mu, log_sigma2)[mu_order + 2 * log_sigma2_order]
 
 
 def _slopes_of_normal(mu_order: int, log_sigma2_order: int) -> tuple[Operation, Operation]:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from .._arguments import TENSOR, kind_of
 from .._errors import shown
 
 Points = tuple[float, ...]
@@ -151,6 +152,8 @@ class OfFunction:
         except ArithmeticError:
             return -math.inf  # such as an overflow; `_quadrature` notices lost probability
         try:
+            if kind_of(type(given)) == TENSOR:  # float() would lose the derivative of a tensor
+                raise TypeError
             value = float(given)
         except (TypeError, ValueError):
             raise TypeError(

@@ -15,7 +15,8 @@ import numpy as np
 from scipy import stats
 from scipy.stats.distributions import rv_frozen
 
-from .._errors import shown
+from .._arguments import TENSOR, kind_of
+from .._errors import shown, unsupported
 from ._density import Density, OfFunction, OfKernels, checked_points
 from ._new_style import Family, as_frozen, is_new_style
 
@@ -151,6 +152,8 @@ def standardised(dist: Any, points: tuple[float, ...] = ()) -> Standardised:
     text = f"{family.name}({', '.join(f'{k}={shown(v)}' for k, v in plain.items())})"
     parameters = []
     for name, value in named.items():
+        if kind_of(type(value)) == TENSOR:
+            raise unsupported(name, value)
         if np.ndim(value) != 0:
             raise ValueError(
                 f"dist must be one distribution, but {name} of {family.name} has shape "

@@ -16,7 +16,7 @@ from typing import Any
 
 from mpmath import libmp
 
-from .._errors import shown
+from .._errors import framework, shown, unsupported
 
 Raw = Any
 """mpmath's ``(sign, mantissa, exponent, bits)``."""
@@ -57,6 +57,8 @@ def read(value: object, name: str) -> Number:
         return _exactly(libmp.from_int(int(value)))
     if isinstance(value, numbers.Rational):
         return _ratio(int(value.numerator), int(value.denominator))
+    if framework(type(value)) is not None:
+        raise unsupported(name, value)
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         return _scalar(value, name)
     shape = getattr(value, "shape", None)

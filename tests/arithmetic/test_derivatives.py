@@ -6,7 +6,10 @@ import mpmath
 import numpy as np
 import pytest
 
+from logunif_kl import special
 from logunif_kl._arithmetic import derivatives
+from logunif_kl._numpy import operations
+from tests import golden
 from tests.derivatives import ALLOWED, ORDERS, check_ulps, in_log_alpha, truth, ulps
 
 TABLES = [("float64", 2.0**-52), ("float32", 2.0**-23)]
@@ -45,6 +48,13 @@ def test_of_normal(sample, orders):
         got = derivatives.neg_kl_normal_derivative(np, mu, log_sigma2, *orders)
     assert got.dtype == mu.dtype
     check_ulps(got, mu, log_sigma2, orders, eps)
+
+
+def test_first_derivatives_by_the_ufuncs_are_those_of_the_kernel():
+    at = golden.load("neg_kl_normal").args()
+    for i, orders in ((1, (1, 0)), (2, (0, 1))):
+        found = operations.of_normal(*orders).ufunc(*at)
+        np.testing.assert_array_equal(found, special.neg_kl_normal_and_grad(*at)[i])
 
 
 @pytest.mark.parametrize("order", [3, 4])
