@@ -168,10 +168,7 @@ class ELBO(torch.nn.Module):
         super().__setattr__(name, value)
 
     if TYPE_CHECKING:
-
-        def __call__(
-            self, x: Any, target: Any, kl_weight: float | Tensor | None = None
-        ) -> Bound: ...
+        __call__: Callable[..., Bound]
 
     def forward(self, x: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
         """Run the model on a minibatch and estimate the bound.
