@@ -464,6 +464,20 @@ def test_a_module_that_cannot_be_copied_is_not_traced():
     assert len(nn.to_compact(model).a.weight) == 8
 
 
+def test_torch_does_not_read_the_memory_of_a_proxy():
+    """Code in C asks for the type as `map` does, and reads what says that it is a tensor."""
+    found = []
+
+    def run(self, x):
+        found.extend(map(isinstance, [x], [torch.Tensor]))
+        assert isinstance(x, torch.Tensor)
+        return self.b(torch.where(self.a(x) > 0.0, self.a(x), 0.5))
+
+    nn.to_compact(Model(run))
+    assert found
+    assert not any(found)
+
+
 def test_an_embedding_is_not_warned_of(recwarn):
     embedding = torch.nn.Embedding(10, 4, padding_idx=0)
     nn.to_compact(torch.nn.Sequential(embedding, torch.nn.Linear(4, 3)))

@@ -11,7 +11,8 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
-from functools import partial
+from functools import lru_cache, partial
+from types import CodeType
 from typing import Any, NamedTuple
 
 import torch
@@ -53,6 +54,22 @@ class Part(NamedTuple):
         return found
 
 
+@lru_cache(4096)
+def _step(code: CodeType, at: int) -> dis.Instruction:
+    return next(each for each in dis.get_instructions(code) if each.offset == at)
+
+
+@lru_cache(4096)
+def _asks_for_type(code: CodeType, at: int) -> bool:
+    """Whether an instruction calls `isinstance`, matches a class, or reads ``x.__class__``."""
+    step = _step(code, at)
+    if not step.opname.startswith("CALL"):
+        return step.opname in ("MATCH_CLASS", "LOAD_ATTR")
+    start = step.positions and step.positions[::2]
+    steps = (each for each in dis.get_instructions(code) if each.argval == "isinstance")
+    return any(each.positions and each.positions[::2] == start for each in steps)
+
+
 class _Activation(fx.Proxy):
     """A proxy that is an instance of a tensor, for code that asks for the type of an input."""
 
@@ -60,14 +77,16 @@ class _Activation(fx.Proxy):
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return torch.Tensor
+        """Say so in Python code alone. Torch reads the memory of what says in C that it is one."""
+        frame = sys._getframe(1)
+        asks = _asks_for_type(frame.f_code, frame.f_lasti)
+        return torch.Tensor if asks else _Activation
 
     def __iter__(self) -> Iterator[Any]:
         """Unpack a tuple, as `torch.fx.Proxy` does, whose frames would keep activations alive."""
         frame = sys._getframe(1)
-        code, at = frame.f_code, frame.f_lasti
+        step = _step(frame.f_code, frame.f_lasti)
         del frame
-        step = next(each for each in dis.get_instructions(code) if each.offset == at)
         if step.opname != "UNPACK_SEQUENCE":
             return self.tracer.iter(self)
         unpacked: Any = self
