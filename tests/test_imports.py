@@ -169,7 +169,7 @@ SEEN_OF_FRAMEWORKS = ("_arguments", "_internals", "_foreach", "_sharded")
 # Modules and folders of the layers; each imports only those before it.
 ORDER = (
     *("arguments", "hooks", "options", "variances", "noise", "moments", "priors", "weights"),
-    *("layers", "predict", "convert", "train", "deploy"),
+    *("layers", "predict", "convert", "train", "shrink", "deploy"),
 )
 
 

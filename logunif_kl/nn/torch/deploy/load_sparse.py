@@ -14,7 +14,7 @@ from ...checks import one_of
 from ..arguments import check_parameters, shown_name
 from ..convert.convert import check_known, plain_kind, without_samples
 from ..hooks import copies, copy_hooks
-from .kinds import others, resize
+from ..shrink.kinds import others, resize
 from .sparse import BACKENDS
 from .sparsity import weighted
 from .to_sparse import dense_layer, sparse_layer

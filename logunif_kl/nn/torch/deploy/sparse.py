@@ -15,6 +15,7 @@ from ..arguments import check_channels, check_features
 from ..moments.moments import check_input
 from ..noise.local import without_autocast
 from ..noise.recomputation import versions_of
+from ..shrink.kinds import groups_of
 from .matrices import KEPT, Made, of_scipy, of_torch, wide
 
 Tensor = torch.Tensor
@@ -209,16 +210,6 @@ class SparseEmbedding(SparseLayer):
 
 _MOST = 2**22
 """The largest number of elements of a matrix, or of patches, that a convolution makes at once."""
-
-
-def is_depthwise(convolution: Any) -> bool:
-    """Whether a convolution maps each channel alone to one channel."""
-    return convolution.groups == convolution.in_channels == convolution.out_channels > 1
-
-
-def groups_of(convolution: Any, weight: Tensor) -> int:
-    """Return the number of groups of a convolution with a weight of perhaps fewer channels."""
-    return len(weight) if is_depthwise(convolution) else convolution.groups
 
 
 class SparseConv(SparseLayer):

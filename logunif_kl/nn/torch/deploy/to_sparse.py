@@ -16,12 +16,12 @@ from ...sparsity import THRESHOLD, check_threshold
 from ..arguments import check_parameters, shown_few, shown_name
 from ..convert.convert import check_known, plain_kind, without_samples
 from ..hooks import copies, copy_hooks
-from .kinds import others, resize
-from .shrink import shrink
-from .slots import Tensors
-from .sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear, groups_of
+from ..shrink.kinds import groups_of, others, resize
+from ..shrink.shrink import shrink
+from ..shrink.slots import Tensors
+from ..shrink.traces import Part, parts
+from .sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
 from .sparsity import weighted, with_kept
-from .traces import Part, parts
 
 Tensor = torch.Tensor
 Make = Callable[[Any, Tensor, Tensor | None], torch.nn.Module]

@@ -16,13 +16,22 @@ from ..convert.convert import plain_kind
 from ..hooks import refresh, remove_masks
 from .recurrent import GATES, Recurrent
 from .slots import Channels, Grouped, Layer, Slots, Slotted, Tensors
-from .sparse import is_depthwise
 
 Tensor = torch.Tensor
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 NOT_FOLLOWED = (nn.LSTMCell, nn.GRUCell, nn.RNNCell, nn.Bilinear)
+
+
+def is_depthwise(convolution: Any) -> bool:
+    """Whether a convolution maps each channel alone to one channel."""
+    return convolution.groups == convolution.in_channels == convolution.out_channels > 1
+
+
+def groups_of(convolution: Any, weight: Tensor) -> int:
+    """Return the number of groups of a convolution with a weight of perhaps fewer channels."""
+    return len(weight) if is_depthwise(convolution) else convolution.groups
 
 
 def others(model: nn.Module) -> dict[Any, Tensors]:

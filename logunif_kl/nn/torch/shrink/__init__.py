@@ -1,0 +1,1 @@
+"""Which units of a traced network are dead, and networks without them."""
