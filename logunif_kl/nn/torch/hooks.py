@@ -29,9 +29,11 @@ def refresh(module: Any) -> None:
     buffers = module._buffers
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, _COMPUTE):
-            name = getattr(hook, "_tensor_name", "")
-            if buffers.get(f"{name}_mask") is not None:
-                buffers[f"{name}_mask"] = mask_of(module, name)
+            tensor = getattr(hook, "_tensor_name", "")
+            name = f"{tensor}_mask"
+            mask = buffers.get(name)
+            if mask is not None:
+                buffers[name] = mask_of(module, tensor)
             # Later calls need the autograd graph of the weights, even if this call is in `no_grad`.
             try:
                 with torch.enable_grad():
