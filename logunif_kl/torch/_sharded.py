@@ -113,7 +113,7 @@ def settled(x: Any) -> Any:
     A look-up in a table with sharded rows gives partial results. Add them before the next look-up.
     The gradient gets the placements of `x`: FSDP2 adds local parts without comparing placements.
     """
-    if not hasattr(x, "placements"):
+    if type(x) in PLAIN_TYPES or not hasattr(x, "placements"):
         return x
     from torch.distributed.tensor import Replicate
 

@@ -29,11 +29,11 @@ def refresh(module: Any) -> None:
     buffers = module._buffers
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, _COMPUTE):
-            tensor = getattr(hook, "_tensor_name", "")
-            name = f"{tensor}_mask"
+            weight = getattr(hook, "_tensor_name", "")
+            name = f"{weight}_mask"
             mask = buffers.get(name)
             if mask is not None:
-                buffers[name] = mask_of(module, tensor)
+                buffers[name] = mask_of(module, weight)
             # Later calls need the autograd graph of the weights, even if this call is in `no_grad`.
             try:
                 with torch.enable_grad():

@@ -277,6 +277,9 @@ def steps_in_parallel(mesh):
         plain.load_state_dict({key: whole(p) for key, p in model.state_dict().items()})
         fine &= nn.sparsity(model, 0.0) == nn.sparsity(plain, 0.0)
         outputs = []
+        fine &= says(nn.to_compact, model, "has DTensors") and says(
+            nn.to_sparse, model, "has DTensors"
+        )
         for each in (model, plain):
             with nn.sampled(each, generator(1)):
                 outputs.append(whole(each(x)))

@@ -1,5 +1,6 @@
 """Gaussian weights of any module: when they are drawn, and what is computed with them."""
 
+import itertools
 import math
 import pickle
 import threading
@@ -518,25 +519,33 @@ class TestCare:
 
     @pytest.mark.parametrize("kind", [nn.Additive, nn.Multiplicative, nn.Scaled])
     def test_variances_that_hugging_face_has_not_loaded(self, kind):
-        """It marks loaded parameters, and then each module after its own layers are initialised."""
+        """It marks loaded parameters, and then each module after its own layers are initialised.
+
+        The means that it loaded stay, although the variances are missing.
+        """
         parts = [nn.VariationalLinear(2, 2, posterior=kind(initial=-7.0))]
         parts.append(nn.to_variational(torch.nn.LSTM(2, 2), posterior=nn.Additive(initial=-7.0)))
 
         def _initialize_weights(module):
             if not getattr(module, "_is_hf_initialized", False):
+                own = [p for name, p in module.named_parameters() if is_mean(name)]
+                for p in own:
+                    p.data.fill_(5.0)  # as many classes do, whether it was loaded or not
                 module._is_hf_initialized = True
 
-        for loaded in (True, False):
-            for each in parts:
-                each.__dict__.pop("_is_hf_initialized", None)
-                with torch.no_grad():
-                    for p in each.parameters():
-                        p._is_hf_initialized = loaded
-                        p.fill_(3.0)
-                _initialize_weights(each)
+        def is_mean(name):
+            return "log_" not in name and name != "scale"
+
+        for loaded, each in itertools.product(("all", "means", "none"), parts):
+            each.__dict__.pop("_is_hf_initialized", None)
+            with torch.no_grad():
                 for name, p in each.named_parameters():
-                    own = {"scale": 1.0}.get(name, -7.0 if "log_" in name else 3.0)
-                    assert bool((p == (3.0 if loaded else own)).all())
+                    p._is_hf_initialized = loaded == "all" or (loaded == "means" and is_mean(name))
+                    p.fill_(3.0)
+            _initialize_weights(each)
+            for name, p in each.named_parameters():
+                initial = 5.0 if is_mean(name) else 1.0 if name == "scale" else -7.0
+                assert bool((p == (3.0 if p._is_hf_initialized else initial)).all())
 
     def test_a_module_without_a_reset_has_none(self):
         model = nn.to_variational(Twice(), parameters=["scale"])

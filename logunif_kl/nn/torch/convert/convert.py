@@ -259,8 +259,17 @@ def to_deterministic(
 
 
 def without_samples(model: torch.nn.Module, threshold: float | None) -> torch.nn.Module:
-    """Copy a model and make its sampled modules plain, or return a model that has none."""
+    """Copy a model and make its sampled modules plain, or return a model that has none.
+
+    Raise for parameters that are split, whose dead units would not be found.
+    """
     model = whole(model)
+    if any(hasattr(each, "placements") for each in model.parameters()):
+        raise TypeError(
+            "the model has DTensors as parameters, each of which several processes hold in parts: "
+            "load its full state_dict (see torch.distributed.checkpoint.state_dict) into a model "
+            "that is not sharded"
+        )
     found = [name for name, m in model.named_modules() if isinstance(m, SampledModule)]
     if not found:
         return model

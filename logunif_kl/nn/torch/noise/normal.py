@@ -84,17 +84,26 @@ class StochasticModule(torch.nn.Module):
     def _is_hf_initialized(self) -> bool:
         """Whether Hugging Face has initialised the parameters that `from_pretrained` did not load.
 
-        It initialises those of torch's layers, and then sets this attribute.
+        It initialises those of torch's layers, and then sets this attribute. If only the parameters
+        of the noise are missing, initialise them here: the user's `_init_weights` might write into
+        the means that were loaded.
         """
-        return bool(self.__dict__.get("_is_hf_initialized", False))
+        found = bool(self.__dict__.get("_is_hf_initialized", False))
+        if found or sys._getframe(1).f_code.co_name != "_initialize_weights":
+            return found
+        own = self._lk_initial_values()
+        others = [p for k, p in self._parameters.items() if k not in own and p is not None]
+        found = bool(own) and all(getattr(p, "_is_hf_initialized", False) for p in others)
+        self._is_hf_initialized = found
+        return found
 
     @_is_hf_initialized.setter
     def _is_hf_initialized(self, value: bool) -> None:
         self.__dict__["_is_hf_initialized"] = value
         frame: Any = sys._getframe(1)
-        while frame is not None and frame.f_code.co_name == "__setattr__":
+        while frame is not None and frame.f_code.co_name in ("__setattr__", "_is_hf_initialized"):
             frame = frame.f_back
-        if frame is not None and frame.f_code.co_name == "_initialize_weights":
+        if value and frame is not None and frame.f_code.co_name == "_initialize_weights":
             self._lk_reset_variances(unless_loaded=True)
 
     @property

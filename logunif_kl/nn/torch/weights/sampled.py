@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.nn import Parameter
 
+from ....torch._internals import PLAIN_TYPES
 from ...posteriors import Additive
 from ...sparsity import SILENT
 from ...terms import Given
@@ -109,7 +110,8 @@ class SampledModule(VariationalModule):
         mean = self._lk_mean(name)
         if not self._lk_held.calls:
             return self._lk_outside(name, mean, depth)
-        if hasattr(mean, "placements") and reader(depth - 1) == "trusted":
+        sharded = type(mean) not in PLAIN_TYPES and hasattr(mean, "placements")
+        if sharded and reader(depth - 1) == "trusted":
             return mean  # FSDP2 reads the parameters in its first call, which may be a part's.
         parameter, samples = self._lk_parameter(name), self._lk_held.samples
         own = id(parameter)

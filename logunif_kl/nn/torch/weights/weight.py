@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ...._errors import OF_COMPLEX
+from ....torch._internals import PLAIN_TYPES
 from ....torch._sharded import distributed_as, settled
 from ...penalty import is_exact
 from ...terms import Given, Term, without_row
@@ -75,7 +76,8 @@ class Weight(NamedTuple):
         if mean.is_complex():
             raise TypeError(f"the weights of a layer are of {mean.dtype}: {OF_COMPLEX}")
         given, exact = self.module._lk_given(self.name), is_exact(self.penalty)
-        given = given._replace(mean=settled(mean), log_variance=settled(given.log_variance))
+        if type(mean) not in PLAIN_TYPES:
+            given = given._replace(mean=settled(mean), log_variance=settled(given.log_variance))
         at = None if whole else self.padding
         mask = given.mask
         if mask is not None and exact and not (self.posterior.relative or self.posterior.scaled):
