@@ -6,6 +6,7 @@ module of the package.
 
 from __future__ import annotations
 
+import re
 import reprlib
 import sys
 from collections.abc import Mapping
@@ -248,10 +249,12 @@ def not_computed(arguments: dict[str, Any]) -> TypeError:
 def unsupported(name: str, value: Any) -> TypeError:
     """Make the error for a tensor of a framework that a function does not support."""
     library = framework(type(value))
-    to_numpy = _TO_NUMPY.get(str(library), "numpy.asarray({})").format(name)
+    to_numpy = _TO_NUMPY.get(str(library), "numpy.asarray({})")
+    if "complex" in str(getattr(value, "dtype", "")):  # A cast would drop the imaginary part.
+        to_numpy = re.sub(r"\.(astype|double|float)\([^)]*\)", "", to_numpy)
     return TypeError(
         f"{name} is of type {type_name(value)}, and this function does not support "
-        f"{library}: pass {to_numpy}, for the value without its derivative"
+        f"{library}: pass {to_numpy.format(name)}, for the value without its derivative"
     )
 
 

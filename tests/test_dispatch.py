@@ -387,6 +387,15 @@ def test_frameworks_without_an_adapter_are_not_converted_in_silence(library):
             lk.neg_kl_normal(1.0, value)
 
 
+@pytest.mark.parametrize(
+    ("library", "number"), [("mlx", "numpy.array(mu)"), ("paddle", "mu.numpy()")]
+)
+def test_the_remedy_for_complex_tensors_keeps_the_imaginary_part(library, number):
+    tensor = type("Tensor", (), {"__module__": library, "dtype": "complex64"})()
+    with pytest.raises(TypeError, match=re.escape(f"not support {library}: pass {number}, for")):
+        lk.neg_kl_complex_normal(tensor, 0.0)
+
+
 @pytest.mark.parametrize("library", ["torch", "tensorflow", "jaxlib", "mlx", "paddle"])
 def test_functions_without_an_adapter_convert_nothing_in_silence(library):
     name = library.removesuffix("lib")

@@ -23,8 +23,9 @@ class _Scalar(ScalarOp):
     def __init__(self, operation: Operation) -> None:
         ufunc: Any = operation.ufunc
         self.nin, self.nout = ufunc.nin, 1
+        path = f"{ufunc.__module__}.{ufunc.__name__}"
         if getattr(import_module(ufunc.__module__), ufunc.__name__, None) is ufunc:
-            self.nfunc_spec = f"{ufunc.__module__}.{ufunc.__name__}", self.nin, 1
+            self.nfunc_spec = path, self.nin, 1
         self._operation = operation
         super().__init__(upgrade_to_float, name=ufunc.__name__)
 

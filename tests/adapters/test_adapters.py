@@ -281,6 +281,8 @@ def test_refused(ways):
     for function in (lk.special.array_api.kl_gap, lk.special.kl_gap):
         with pytest.raises(TypeError, match=r"^u is of type .* this function does not support"):
             function(array("float32"))
+    with pytest.raises(TypeError, match=r"^mu is of type .* this function does not support"):
+        lk.kl_complex_normal(array("float32"), 0.0)
 
 
 @pytest.mark.parametrize("name", [*EVERY, "keras", "tinygrad", "numba"])

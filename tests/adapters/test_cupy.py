@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import logunif_kl as lk
+from tests import ulp
+from tests.adapters.test_reference import points, truth
 
 # What `dir(cupy)` of CuPy 14.2 has of what the library uses.
 NAMES = """abs asarray astype broadcast_arrays clip exp expm1 finfo float32 float64 full_like int8
@@ -79,6 +81,16 @@ def test_functions(cupy, dtype):
         expected = np.dtype("float64" if dtype == "int32" else dtype)
         assert got.dtype == expected
         np.testing.assert_allclose(got.held, truth, rtol=2 * np.finfo(expected).eps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "limit"), [("float32", 0.51), ("float64", 3.1)])
+def test_errors(cupy, dtype, limit):
+    """Against the reference, as in `test_reference`."""
+    for function, orders in ((lk.neg_kl, (0,)), (lk.neg_kl_grad, (1,)), (lk.neg_kl_normal, (0, 0))):
+        got = function(*map(ndarray, points(len(orders), dtype))).held
+        each = zip(got, truth(orders, dtype), strict=True)
+        assert max(abs(ulp.error(float(g), t, dtype)) for g, t in each) <= limit
 
 
 def test_refused(cupy):
