@@ -91,8 +91,8 @@ def test_docstrings_lead_to_their_source_and_to_references():
     for path in SITE.glob("api/**/*.html"):
         assert "[R" not in words(path.read_text(encoding="utf-8")), path
     text = source("api/generated/logunif_kl.neg_kl.html")
-    assert re.search(r'href="\.\./\.\./_modules/logunif_kl/_api\.html#neg_kl"', text)
-    assert "defneg_kl(" in words(source("_modules/logunif_kl/_api.html"))
+    assert re.search(r'href="\.\./\.\./_modules/logunif_kl/_api/_neg_kl\.html#neg_kl"', text)
+    assert "defneg_kl(" in words(source("_modules/logunif_kl/_api/_neg_kl.html"))
 
 
 def test_snippets_can_be_copied_and_numbers_in_sentences_are_computed():
