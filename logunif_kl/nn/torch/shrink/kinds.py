@@ -15,7 +15,7 @@ from torch.nn.utils import parametrize
 from ..convert.convert import plain_kind
 from ..hooks import refresh, remove_masks
 from .recurrent import GATES, Recurrent
-from .slots import Channels, Grouped, Layer, Slots, Slotted, Tensors
+from .slots import Channels, GroupedConv, Layer, Slots, Slotted, Tensors
 
 Tensor = torch.Tensor
 
@@ -65,7 +65,7 @@ def slotted(module: Any, tensors: Tensors, slots: Slots) -> Slotted | None:
     if kind in (*_CONVOLUTIONS, *_TRANSPOSED) and module.groups > 1:
         if kind in _TRANSPOSED:
             return None
-        return (Channels if is_depthwise(module) else Grouped)(module, tensors, slots)
+        return (Channels if is_depthwise(module) else GroupedConv)(module, tensors, slots)
     if isinstance(module, (_NormBase, nn.PReLU)):
         made = Channels(module, tensors, slots)
         return made if made.count > (kind is nn.PReLU) else None

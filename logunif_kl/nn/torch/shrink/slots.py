@@ -227,7 +227,7 @@ class Layer(Slotted):
         return self.outs[~self.kept.any(1)] if not self.is_table else self.outs[:0]
 
 
-class Grouped(Layer):
+class GroupedConv(Layer):
     """A convolution in groups, of which each keeps as many inputs and as many outputs."""
 
     def _whole(self, weight: Tensor) -> Tensor:
