@@ -126,3 +126,9 @@ def statistics(array: Any) -> list[str]:
     except (AttributeError, RuntimeError, TypeError, ValueError):
         return ["", "", ""]
     return [f"{number:.4g}" for number in found]
+
+
+def shown_few(names: list[str]) -> str:
+    """List at most five names, and the number of the others."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}"

@@ -85,6 +85,7 @@ from ..nn.jax.priors.proper import (
     ScaleMixturePrior,
     StudentTPrior,
 )
+from ..nn.jax.shrink.to_compact import to_compact
 from ..nn.jax.train import Bound, cosine_warm_up, cyclical_warm_up, elbo, linear_warm_up
 from ..nn.jax.weights.trees import kl, named_kl, neg_kl
 from ..nn.jax.weights.weight import Weight
@@ -138,6 +139,7 @@ __all__ = [
     "sample",
     "sparsity",
     "threshold_curve",
+    "to_compact",
     "to_deterministic",
     "to_variational",
     "zero_means",

@@ -92,12 +92,6 @@ def shown_name(name: str) -> str:
     return f"module {name!r}" if name else "the model"
 
 
-def shown_few(names: list[str]) -> str:
-    """List at most five names, and the number of the others."""
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"{', '.join(names[:5])}{more}"
-
-
 def check_shape(name: str, module: torch.nn.Module) -> None:
     """Raise if a module is lazy and its weight has no shape yet."""
     weight: Any = getattr(module, "weight", None)

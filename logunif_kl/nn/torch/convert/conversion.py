@@ -12,8 +12,8 @@ import torch
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
-from ...._display import Table, Tabular
-from ..arguments import REMOVE_PARAMETRIZATIONS, check_module, shown_few, shown_name
+from ...._display import Table, Tabular, shown_few
+from ..arguments import REMOVE_PARAMETRIZATIONS, check_module, shown_name
 from ..hooks import copies
 from ..layers.base import VariationalLayer
 from ..layers.conv import VariationalConv1d, VariationalConv2d, VariationalConv3d

@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
+from ...._display import shown_few
 from ...._errors import real_number
 from ...checks import check_flag, one_of
 from ...sparsity import THRESHOLD, check_threshold
-from ..arguments import check_parameters, shown_few, shown_name
+from ..arguments import check_parameters, shown_name
 from ..convert.convert import check_known, plain_kind, without_samples
 from ..hooks import copies, copy_hooks
 from ..shrink.kinds import groups_of, others, resize
@@ -156,7 +157,9 @@ def to_compact(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn
         As for `to_sparse`. Its `drop_units` says between which layers units are removed, and for
         which networks `to_deterministic` is the right choice.
     threshold : float
-        As for `to_sparse`.
+        As for `to_sparse`. With -inf, which prunes all weights, the result is the smallest network
+        that there can be. Try this before you train: layers that stay large in it always stay
+        large.
 
     Returns
     -------

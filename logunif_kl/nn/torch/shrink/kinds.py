@@ -12,10 +12,11 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrize
 
+from ...slots import Slots
 from ..convert.convert import plain_kind
 from ..hooks import refresh, remove_masks
 from .recurrent import GATES, Recurrent
-from .slots import Channels, GroupedConv, Layer, Slots, Slotted, Tensors
+from .slots import Channels, GroupedConv, Layer, Slotted, Tensors
 
 Tensor = torch.Tensor
 

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import fx, nn
 
+from ...slots import Slots
 from . import units
 from .recurrent import Recurrent
-from .slots import Slots, Slotted
+from .slots import Slotted
 from .traces import Part, observed
 from .units import Other, Rows, Shape, Units
 

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from .slots import Slots, Slotted, Tensors, as_numpy
+from ...slots import Slots
+from .slots import Slotted, Tensors, as_numpy
 from .units import Array, Units
 
 GATES = {nn.LSTM: 4, nn.GRU: 3, nn.RNN: 1}

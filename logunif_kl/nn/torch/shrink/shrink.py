@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import nn
 
+from ...slots import Slots
 from .kinds import NOT_FOLLOWED, dead_heads, fixed, slotted
 from .reader import Reader
-from .slots import Slots, Slotted, Tensors
+from .slots import Slotted, Tensors
 from .traces import Part, observed
 from .units import Array
 
