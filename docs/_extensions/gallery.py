@@ -1,4 +1,4 @@
-"""The directive ``gallery``: a card for each notebook, with its first picture and a download."""
+"""Directives for notebooks: ``gallery`` makes cards, and ``section`` shows sections in tabs."""
 
 from __future__ import annotations
 
@@ -47,6 +47,51 @@ def _card(name: str, notebook: Any) -> list[str]:
     ]
 
 
+class Section(SphinxDirective):
+    """The cells below a heading, its argument, of notebooks: lines ``tab: notebook``."""
+
+    has_content = True
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        lines = [":::::{tab-set}", ":sync-group: framework", ""]
+        for line in self.content:
+            tab, name = line.split(": ")
+            file, path = self.env.relfn2path(f"{name}.ipynb")
+            self.env.note_dependency(file)
+            cells = json.loads(Path(path).read_text(encoding="utf-8"))["cells"]
+            lines += [f"::::{{tab-item}} {tab}", f":sync: {tab}", ""]
+            lines += [*_below(cells, self.arguments[0]), "::::", ""]
+        container = nodes.container()
+        self.state.nested_parse(StringList([*lines, ":::::"], "section"), 0, container)
+        return [container]
+
+
+def _below(cells: Any, heading: str) -> list[str]:
+    """Return Markdown of the text, the code and the outputs below a heading of a notebook."""
+    sources = ["".join(cell["source"]) for cell in cells]
+    start = next(i for i, text in enumerate(sources) if text.split("\n")[0] == f"## {heading}")
+    lines = sources[start].split("\n")[1:]
+    for cell, text in zip(cells[start + 1 :], sources[start + 1 :], strict=True):
+        if cell["cell_type"] == "markdown":
+            break
+        lines += ["", "```python", *text.split("\n"), "```", ""]
+        for output in cell["outputs"]:
+            if "text" in output:
+                lines += ["```text", *"".join(output["text"]).rstrip().split("\n"), "```", ""]
+            else:
+                picture = "".join(output["data"]["image/png"]).strip()
+                lines += [
+                    f"```{{image}} data:image/png;base64,{picture}",
+                    ":alt: The picture that the code draws.",
+                    "```",
+                    "",
+                ]
+    return lines
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("gallery", Gallery)
+    app.add_directive("section", Section)
     return {"parallel_read_safe": True}
