@@ -23,6 +23,10 @@ def functions(results: Record) -> str:
     return f"{speeds}\n\n{table([f'{title}, {on}', *header], rows)}"
 
 
+_FORMULA = ("peers", "formula")
+"""What a record calls the formula of other programs, and what the tables call it."""
+
+
 def training(*reports: Record) -> str:
     """Tabulate the ratios, times and memory of training on each framework, by size."""
     shown = []
@@ -31,7 +35,7 @@ def training(*reports: Record) -> str:
             for i, (title, header, rows) in enumerate(frameworks.tables(suite)):
                 on = "" if i else f"; {processor(report)}"
                 shown.append(table([title + on, *header], rows))
-    return "\n\n".join(shown)
+    return "\n\n".join(shown).replace(*_FORMULA)
 
 
 def sizes(results: Record) -> str:
@@ -125,7 +129,7 @@ def run(results: Record) -> str:
     header = [f"{results['optimizer']}, {results['weights']:,} weights, {results['dtype']}"]
     header[0] += f", {processor(results)}, {threads(results)}"
     header += [f"ns a weight at step {int(step):,}" for step in steps]
-    return table([*header, "slowest window against the first step"], cells)
+    return table([*header, "slowest window against the first step"], cells).replace(*_FORMULA)
 
 
 def layers(results: Record) -> str:

@@ -84,3 +84,37 @@ def bench(functions: Record, *of_training: Record) -> str:
     ]
     sizes = (f"{size:,} elements" for size in _SIZES)
     return table(["times as fast", "as", "on", *sizes], rows)
+
+
+_PLAIN = "torch, deterministic"
+
+
+def layers(report: Record) -> str:
+    """Tabulate the steps of other layers, compiled by none of them, in steps of ours."""
+    found: dict[str, dict[str, float]] = {}
+    for network in report["networks"]:
+        medians = {row["what"]: row["median"] for row in network["ratios"]}
+        if f"ours / {_PLAIN}" in medians:
+            pairs = {what.removesuffix(" / ours"): x for what, x in medians.items()}
+            found[network["network"]] = pairs | {_PLAIN: 1 / medians[f"ours / {_PLAIN}"]}
+    return _by_package("a step takes, in steps of ours", found)
+
+
+def memory(report: Record) -> str:
+    """Tabulate what layers keep for the backward pass in float32, in outputs of a layer."""
+    found = {
+        row["layer"]: {name: size / row["output_bytes"] for name, size in row["kept_bytes"].items()}
+        for row in report["rows"]
+        if row["type"] == "float32"
+    }
+    return _by_package("kept for the backward pass, in outputs", found)
+
+
+def _by_package(title: str, found: dict[str, dict[str, float]]) -> str:
+    names = [_PLAIN, "ours", "ours, per_batch", "cplxmodule", "bayesian-torch, flipout"]
+    names += ["bayesian-torch, reparameterization", "torchbnn", "blitz"]
+    names = [name for name in names if any(name in row for row in found.values())]
+    rows = (
+        [of, *(f"{row[n]:.2f}" if n in row else "" for n in names)] for of, row in found.items()
+    )
+    return table([title, *names], rows)

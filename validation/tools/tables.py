@@ -243,6 +243,8 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "papers": (papers, ("papers/papers",)),
     "proofs": (proofs, ("accuracy/search",)),
     "refits": (ladder, ("ladder/ladder",)),
+    "layers_in_short": (summary.layers, ("bench/bench_layers",)),
+    "memory_in_short": (summary.memory, ("bench/bench_memory",)),
     "layers": (speed.layers, ("bench/bench_layers",)),
     "memory": (speed.memory, ("bench/bench_memory",)),
     "magnitudes": (speed.magnitudes, ("bench/bench_magnitudes",)),
