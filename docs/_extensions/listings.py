@@ -77,7 +77,7 @@ class Capabilities(Listing):
             for row in rows:
                 if row.framework == framework:
                     # What follows a comma outside of brackets is a variant that a test has.
-                    transform = re.split(r",(?![^(]*\))", row.transform)[0]
+                    transform = _in_words(re.split(r",(?![^(]*\))", row.transform)[0])
                     functions.setdefault(transform, []).append(row.function)
             transforms: dict[tuple[str, ...], list[str]] = {}
             for transform, found in functions.items():
@@ -88,6 +88,37 @@ class Capabilities(Listing):
             ]
             parts += [f"**{framework}**", table(["functions", "under"], cells)]
         return "\n\n".join(parts)
+
+
+_WHERE = {
+    "eager": "eagerly",
+    "function": "in tf.function",
+    "autograph": "in AutoGraph",
+    "xla": "compiled by XLA",
+    "fwd": "forward mode",
+    "rev": "reverse mode",
+}
+_WHAT = {
+    "value": "value",
+    "broadcasting": "broadcasting",
+    "backward": "gradient",
+    "2nd backward": "second derivative",
+    "3rd backward": "third derivative",
+}
+
+
+def _in_words(transform: str) -> str:
+    """Say what a test of TensorFlow or of finite differences does. Other names are calls."""
+    if found := re.fullmatch(r"(eager|function|autograph|xla) (.*)", transform):
+        return f"{_WHAT[found[2]]} {_WHERE[found[1]]}"
+    if found := re.fullmatch(r"(.*) through (function|xla)", transform):
+        return f"{_WHAT.get(found[1], found[1] + ' mode')} of a call {_WHERE[found[2]]}"
+    if found := re.fullmatch(r"check_grads\((fwd|rev), order=(\d)\)", transform):
+        return f"finite differences to order {found[2]}, {_WHERE[found[1]]}"
+    if found := re.fullmatch(r"vectorized_map of order (\d)", transform):
+        orders = ("value", "gradient", "second derivative")
+        return f"vectorized_map of the {orders[int(found[1])]}"
+    return transform
 
 
 class Frameworks(Listing):
