@@ -136,12 +136,16 @@ class TestWhatIsFound:
         last = torch.nn.Sequential(network(outputs=6), torch.nn.Unflatten(1, (2, 3)))
         found = nn.predict(last, examples(), 9, class_dim=-1, generator=generator())
         second = torch.nn.Sequential(last, Calls(lambda x: x.movedim(-1, 1)))
-        expected = nn.predict(second, examples(), 9, generator=generator())
+        expected = nn.predict(second, examples(), 9, class_dim=1, generator=generator())
         torch.testing.assert_close(found.mean, expected.mean.movedim(1, -1), rtol=0.0, atol=0.0)
         torch.testing.assert_close(found.variance, expected.variance.movedim(1, -1))
         torch.testing.assert_close(found.entropy, expected.entropy, rtol=0.0, atol=0.0)
         torch.testing.assert_close(found.mean.sum(-1), torch.ones(6, 2))
         assert found.entropy.shape == found.mutual_information.shape == (6, 2)
+        with pytest.raises(
+            ValueError, match=r"\(\d+, 2, 3\), whose classes may be in the second or"
+        ):
+            nn.predict(last, examples(), 9)
 
     @pytest.mark.parametrize("log_sigma2", [-1e3, 1e3])
     def test_noise_of_the_data_beyond_the_range_of_its_variance(self, log_sigma2):

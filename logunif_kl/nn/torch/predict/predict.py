@@ -40,7 +40,7 @@ def predict(
     *,
     likelihood: str = "categorical",
     link: str = "logit",
-    class_dim: int = 1,
+    class_dim: int | None = None,
     log_sigma2: float | Tensor | None = None,
     modules: type | tuple[type, ...] = (),
     batched: bool = True,
@@ -88,8 +88,9 @@ def predict(
     link : {"logit", "probit"}
         For ``"bernoulli"``: the function that turns a margin into a probability. If you trained
         with `expected_bernoulli_log_likelihood`, pass the same `link` as there.
-    class_dim : int
-        For ``"categorical"``: the dimension of the classes in the logits; -1 for language models.
+    class_dim : int, optional
+        For ``"categorical"``: the dimension of the classes in the logits; 1 by default, and -1 for
+        language models. Pass it for logits of three dimensions, where both are common.
     log_sigma2 : float or Tensor, optional
         For ``"normal"``: the logarithm of the variance of the data's noise; 0 by default. A tensor
         must broadcast to the shape of the outputs.
@@ -127,8 +128,9 @@ def predict(
         If a progress bar is requested but rich is not installed.
     ValueError
         If no module draws noise; if `samples` is below 2 or `batch_size` below 1; if an option is
-        not one of its choices, or belongs to another likelihood; if the outputs have no dimension
-        of classes, are probabilities instead of logits, or do not have as many rows as the input.
+        not one of its choices, or belongs to another likelihood; if `class_dim` is missing for
+        logits of three dimensions; if the outputs have no dimension of classes, are probabilities
+        instead of logits, or do not have as many rows as the input.
 
     See Also
     --------
@@ -223,7 +225,7 @@ class _Run:
         likelihood: str,
         samples: int,
         log_sigma2: Any,
-        class_dim: int,
+        class_dim: int | None,
     ) -> None:
         self._model, self._samples = model, samples
         self._log_sigma2, self._class_dim = log_sigma2, class_dim

@@ -53,7 +53,7 @@ def prediction(
     samples: int,
     log_sigma2: Any,
     like: Tensor,
-    class_dim: int,
+    class_dim: int | None,
 ) -> Prediction[Tensor]:
     """Return the `Prediction` for all examples, in float32 unless the outputs are float64."""
     mean, variance, of_samples = (_joined(parts) for parts in zip(*moments, strict=True))
@@ -75,7 +75,8 @@ def prediction(
         # Rounding may make the difference slightly negative.
         information = (entropy - of_samples).clamp(min=0.0)
     if likelihood == "categorical":
-        mean, variance = (each.movedim(1, class_dim) for each in (mean, variance))
+        dim = 1 if class_dim is None else class_dim
+        mean, variance = (each.movedim(1, dim) for each in (mean, variance))
     dtype = like.dtype if like.dtype == torch.float64 else torch.float32
     return Prediction(
         mean.to(dtype), variance.to(dtype), entropy.to(dtype), information.to(dtype), samples
@@ -94,7 +95,7 @@ def no_samples() -> TypeError:
 
 
 def check_output(
-    likelihood: str, output: Any, log_sigma2: Any, class_dim: int
+    likelihood: str, output: Any, log_sigma2: Any, class_dim: int | None
 ) -> tuple[str, Tensor]:
     """Return the likelihood and the output of a model if they fit, otherwise raise an error.
 
@@ -122,9 +123,14 @@ def check_output(
     return likelihood, output
 
 
-def _check_logits(output: Tensor, class_dim: int) -> Tensor:
+def _check_logits(output: Tensor, class_dim: int | None) -> Tensor:
     given = output
-    if output.ndim > 1:
+    if class_dim is None and output.ndim == 3:
+        raise ValueError(
+            f"the model returned logits of shape {tuple(output.shape)}, whose classes may be in the "
+            "second or in the last dimension: pass class_dim=1, or class_dim=-1 for sequences"
+        )
+    if class_dim is not None and output.ndim > 1:
         output = output.movedim(check_class_dim(class_dim, output), 1)
     if output.ndim < 2 or output.shape[1] < 2:
         raise ValueError(
