@@ -127,8 +127,8 @@ def _check_logits(output: Tensor, class_dim: int | None) -> Tensor:
     given = output
     if class_dim is None and output.ndim == 3:
         raise ValueError(
-            f"the model returned logits of shape {tuple(output.shape)}, whose classes may be in the "
-            "second or in the last dimension: pass class_dim=1, or class_dim=-1 for sequences"
+            f"the model returned logits of shape {tuple(output.shape)}, whose classes may be in "
+            "dimension 1 or -1: pass class_dim=1, or class_dim=-1 for sequences"
         )
     if class_dim is not None and output.ndim > 1:
         output = output.movedim(check_class_dim(class_dim, output), 1)
