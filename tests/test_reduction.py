@@ -182,9 +182,10 @@ def test_dask_dataframe(dtype, reduction, x, pd):
     for given, wanted in ((lazy, frame), (lazy[lazy.b > 0], frame[frame.b > 0])):
         compare(reduction, given, wanted, ALL if dtype.startswith("float") else OF_ONE)
     if not dtype.startswith("float"):
-        for table, library in ((lazy, "dask"), (frame, "pandas")):
-            words = f"^mu is of type {library}.DataFrame, for which {library} cannot compute this "
-            words += "function: convert it to float64, or to an array of NumPy$"
+        for table, kind in ((lazy, "dask.dataframe.DataFrame"), (frame, "pandas.DataFrame")):
+            library = kind.partition(".")[0]
+            words = f"^mu is of type {kind}, for which {library} cannot compute this function: "
+            words += "convert it to float64, or to an array of NumPy$"
             with pytest.raises(TypeError, match=words):
                 lk.kl_normal(table, table)
             compare(reduction, table.astype("float64"), frame.astype("float64"))

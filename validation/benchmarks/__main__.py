@@ -60,6 +60,10 @@ BENCHMARKS: dict[str, tuple[str, tuple[tuple[str, Any, str], ...]]] = {
             SEED,
         ),
     ),
+    "deployed": (
+        "the size and the latency of pruned networks, in PyTorch and ONNX Runtime",
+        (("epochs", 150, "epochs of training"), ("rounds", 15, "rounds"), SEED),
+    ),
     "memory": (
         "what layers keep for the backward pass in PyTorch, against other packages'",
         (SEED,),
@@ -71,7 +75,7 @@ OF_THE_PACKAGE = {
     "torch": "training in PyTorch against Molchanov's formula, with memory and small tensors",
     "jax": "training in JAX against Molchanov's formula, with memory and small tensors",
 }
-LEAST = {"size": 1, "rounds": 2, "threads": 1, "steps": 30, "seed": 0}
+LEAST = {"size": 1, "rounds": 2, "threads": 1, "steps": 30, "epochs": 3, "seed": 0}
 
 
 def parser() -> argparse.ArgumentParser:

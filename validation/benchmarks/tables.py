@@ -1,6 +1,7 @@
 """The tables of speed, from the records of ``validation.benchmarks``."""
 
 from collections.abc import Callable
+from functools import partial
 
 from logunif_kl.cli.bench import functions as of_functions
 from logunif_kl.cli.bench.training import with_quartiles
@@ -160,6 +161,30 @@ def memory(results: Record) -> str:
     return "\n\n".join(shown)
 
 
+def _microseconds(size: str, row: Record) -> str:
+    return f"{row['microseconds'][size]['median']:.0f}"
+
+
+def deployed(results: Record) -> str:
+    """Tabulate files, times and errors, with a table for each network."""
+    shown = []
+    for name in dict.fromkeys(row["network"] for row in results["rows"]):
+        rows = [row for row in results["rows"] if row["network"] == name]
+        shown.append(
+            columns(
+                rows,
+                (f"{name}, {rows[0]['compression']:.0f} times sparse", "{form}, {engine}"),
+                ("file, KiB", lambda row: f"{row['file_bytes'] / 1024:.1f}"),
+                *(
+                    (f"µs, batch {size}", partial(_microseconds, size))
+                    for size in rows[0]["microseconds"]
+                ),
+                ("test error, %", "{test_error:.1f}"),
+            )
+        )
+    return "\n\n".join(shown)
+
+
 def _step(way: Record) -> list[str]:
     """Return the time of a step and the shares of matrix products and of random numbers."""
     of = (f"{100 * way['shares'][kind]:.0f} %" for kind in ("products", "noise"))
@@ -177,4 +202,5 @@ SHOWN: dict[str, Callable[..., str]] = {
     "training": run,
     "layers": layers,
     "memory": memory,
+    "deployed": deployed,
 }
