@@ -234,6 +234,28 @@ def test_training(tmp_path, capsys):
     assert "slowest window against the first step" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_deployed(tmp_path, capsys, monkeypatch):
+    for package in ("torch", "onnxruntime", "sklearn"):
+        pytest.importorskip(package)
+    from validation.benchmarks import deployed
+
+    kept = ("LeNet-300-100", "transformer, 2 layers of width 64")
+    monkeypatch.setattr(deployed, "NETWORKS", {name: deployed.NETWORKS[name] for name in kept})
+    rows = run(["deployed", "--epochs", "30", "--rounds", "2"], tmp_path)["rows"]
+    ways = [(form, engine) for form in ("dense", "compact") for engine in deployed.ENGINES]
+    assert [(row["form"], row["engine"]) for row in rows] == 2 * [*ways, ("sparse", "PyTorch")]
+    assert all(row["failed"] == {} and row["compression"] > 1.0 for row in rows)
+    for name in kept:
+        of = {(row["form"], row["engine"]): row for row in rows if row["network"] == name}
+        errors = {row["test_error"] for (_, engine), row in of.items() if "int8" not in engine}
+        assert len(errors) == 1
+        assert errors.pop() < 30.0
+        for engine in deployed.ENGINES:
+            assert of["compact", engine]["file_bytes"] < of["dense", engine]["file_bytes"]
+    assert "LeNet-300-100, " in capsys.readouterr().out
+
+
 class TestLayers:
     @pytest.fixture
     def layers(self, monkeypatch):

@@ -247,6 +247,7 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "memory_in_short": (summary.memory, ("bench/bench_memory",)),
     "layers": (speed.layers, ("bench/bench_layers",)),
     "memory": (speed.memory, ("bench/bench_memory",)),
+    "deployed": (speed.deployed, ("bench/bench_deployed",)),
     "magnitudes": (speed.magnitudes, ("bench/bench_magnitudes",)),
     "coverage": (monte_carlo, ("monte_carlo/monte_carlo",)),
     "log_alpha": (speed.log_alpha, ("bench/bench_log_alpha",)),
@@ -259,7 +260,17 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 
 # A section in this list shows the existing files, and is empty if there are none.
 WHERE_MEASURED = (
-    *("frameworks", "layers", "log_alpha", "magnitudes", "memory", "run", "sizes", "training"),
+    *(
+        "deployed",
+        "frameworks",
+        "layers",
+        "log_alpha",
+        "magnitudes",
+        "memory",
+        "run",
+        "sizes",
+        "training",
+    ),
 )
 
 

@@ -142,9 +142,7 @@ class TestWhatIsFound:
         torch.testing.assert_close(found.entropy, expected.entropy, rtol=0.0, atol=0.0)
         torch.testing.assert_close(found.mean.sum(-1), torch.ones(6, 2))
         assert found.entropy.shape == found.mutual_information.shape == (6, 2)
-        with pytest.raises(
-            ValueError, match=r"\(\d+, 2, 3\), whose classes may be in"
-        ):
+        with pytest.raises(ValueError, match=r"\(\d+, 2, 3\), whose classes may be in"):
             nn.predict(last, examples(), 9)
 
     @pytest.mark.parametrize("log_sigma2", [-1e3, 1e3])
