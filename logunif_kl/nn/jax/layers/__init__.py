@@ -1,1 +1,1 @@
-"""The layers."""
+"""Layers of JAX: functions of inputs, weights and a key."""

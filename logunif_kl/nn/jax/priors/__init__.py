@@ -1,1 +1,1 @@
-"""The penalties of weights: the exact KL, approximations, and other priors."""
+"""The penalties of a `Weight`: the exact KL, approximations, and other priors."""

@@ -1,1 +1,1 @@
-"""The layers."""
+"""Layers of PyTorch: modules."""
