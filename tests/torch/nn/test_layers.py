@@ -198,9 +198,11 @@ class TestTheTwoForms:
 
     @pytest.mark.parametrize("posterior", ["additive", "weight", "output", "input", "layer"])
     @pytest.mark.parametrize("case", ["linear", "conv2d"])
-    def test_what_is_kept_for_the_backward_pass(self, case, posterior):
+    def test_what_is_kept_for_the_backward_pass(self, case, posterior, monkeypatch):
         """The input and one tensor of the output's size; the noise of explicit weights."""
         layer, x = layer_and_input(case, posterior)
+        assert kept(layer, x) == 2 * x.nbytes + layer(x).nbytes + layer.weight.nbytes  # few
+        monkeypatch.setattr(local, "_FEW", 0)
         assert kept(layer, x) == x.nbytes + layer(x).nbytes
         layer.estimator = "per_batch"
         # The means are a view of the parameter that torch's layer keeps.

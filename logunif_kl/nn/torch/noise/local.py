@@ -163,6 +163,10 @@ def _fusible(*tensors: Tensor | None) -> bool:
     return len(found) == 1 and given[0].is_floating_point()
 
 
+_FEW = 2**15
+"""Up to how many elements of variances and of squared inputs are kept for the backward pass."""
+
+
 class _Fused(Function):
     """Compute what `composite` computes, in place, with fewer passes over the tensors.
 
@@ -188,7 +192,8 @@ class _Fused(Function):
             output = layer._product(x, w, b)
             noise = draw(output)
             variances = _cast(variances_of(weight, given, form), _second(dtype))
-            deviation = _root(layer._product(_squares(input, dtype), variances, None))
+            squares = _squares(input, dtype)
+            deviation = _root(layer._product(squares, variances, None))
             # addcmul_ would fail if the layer returned a view.
             if output._is_view():
                 output = torch.addcmul(output, _cast(deviation, dtype), noise)
@@ -198,18 +203,21 @@ class _Fused(Function):
             least = torch.finfo(deviation.dtype).tiny ** 0.5
             ratio = _cast(noise, deviation.dtype)
             ratio.div_(F.threshold(deviation, least, math.inf, inplace=True))
-        ctx.save_for_backward(x, weight, bias, given, ratio)
+        few = variances.dtype == x.dtype == weight.dtype and dtype.itemsize > 2
+        few = few and variances.numel() + squares.numel() <= _FEW
+        ctx.save_for_backward(x, weight, bias, given, ratio, *((variances, squares) if few else ()))
         ctx.layer, ctx.form, ctx.dtype = layer, form, dtype
         return output
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
-        input, weight, bias, given, ratio = ctx.saved_tensors
+        input, weight, bias, given, ratio, *kept = ctx.saved_tensors
         needed = ctx.needs_input_grad[1:5]
         with without_autocast(grad.device.type):
             if torch.is_grad_enabled():
                 return _twice(ctx, grad, (input, weight, bias, given), ratio, needed)
-            return None, *_gradients(ctx, grad, input, weight, given, ratio, needed), None, None
+            found = _gradients(ctx, grad, input, weight, given, ratio, kept, needed)
+            return None, *found, None, None
 
 
 def _gradients(
@@ -219,6 +227,7 @@ def _gradients(
     weight: Tensor,
     given: Tensor,
     ratio: Tensor,
+    kept: list[Tensor],
     needed: tuple[bool, bool, bool, bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
     for_input, for_weight, for_bias, for_given = needed
@@ -228,8 +237,8 @@ def _gradients(
     d_input, d_weight, d_bias = backward(grad, input, _cast(weight, ctx.dtype), wanted)
     if not (for_input or for_variances):
         return d_input, d_weight, d_bias, None
-    # Computing these two again takes less time than their memory is worth.
-    variances, squares = variances_of(weight, given, ctx.form), _squares(input, ctx.dtype)
+    # Unless they are small, computing these two again takes less time than their memory is worth.
+    variances, squares = kept or (variances_of(weight, given, ctx.form), _squares(input, ctx.dtype))
     d_squares, d_variances, _ = backward(
         *(
             _cast(grad, ratio.dtype) * ratio,
