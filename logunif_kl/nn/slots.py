@@ -44,5 +44,12 @@ class Slots:
                 found = found[found]
 
 
+def keep_some(roots: Array, live: Array, multiple_of: int) -> None:
+    """Let dead units of a dimension live, so that one stays, and a multiple of a number."""
+    dead = roots[~live[roots]]
+    missing = -(len(roots) - len(dead)) % multiple_of
+    live[dead[: missing or int(len(dead) == len(roots))]] = True
+
+
 def _concatenated(arrays: list[Array]) -> Array:
     return np.concatenate([np.zeros(0, int), *arrays])

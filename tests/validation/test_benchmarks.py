@@ -243,7 +243,7 @@ def test_deployed(tmp_path, capsys, monkeypatch):
     kept = ("LeNet-300-100", "transformer, 2 layers of width 64")
     monkeypatch.setattr(deployed, "NETWORKS", {name: deployed.NETWORKS[name] for name in kept})
     rows = run(["deployed", "--epochs", "30", "--rounds", "2"], tmp_path)["rows"]
-    ways = [(form, engine) for form in ("dense", "compact") for engine in deployed.ENGINES]
+    ways = [(form, engine) for form in deployed.FORMS for engine in deployed.ENGINES]
     assert [(row["form"], row["engine"]) for row in rows] == 2 * [*ways, ("sparse", "PyTorch")]
     assert all(row["failed"] == {} and row["compression"] > 1.0 for row in rows)
     for name in kept:

@@ -25,6 +25,7 @@ from logunif_kl.torch import nn
 from validation.output import Record
 
 BATCHES = (1, 64)
+FORMS = ("dense", "compact", "compact, multiples of 4")
 ENGINES = ("PyTorch", "ONNX Runtime", "ONNX Runtime, int8")
 THRESHOLD = 3.0
 
@@ -119,11 +120,10 @@ def forms(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "to_compact kept", UserWarning)
         warnings.filterwarnings("ignore", ".*[Ss]parse CSR", UserWarning)
-        return {
-            "dense": nn.to_deterministic(model, THRESHOLD),
-            "compact": nn.to_compact(model, THRESHOLD),
-            "sparse": nn.to_sparse(model, THRESHOLD),
-        }
+        dense = nn.to_deterministic(model, THRESHOLD)
+        compact = [nn.to_compact(model, THRESHOLD, multiple_of=n) for n in (1, 4)]
+        made = dict(zip(FORMS, (dense, *compact), strict=True))
+        return made | {"sparse": nn.to_sparse(model, THRESHOLD)}
 
 
 class Deployed(NamedTuple):

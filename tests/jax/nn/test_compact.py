@@ -212,6 +212,18 @@ class TestWhatGoes:
             small = nn.to_compact(tree, network, jnp.ones((1, 4)), threshold=-np.inf)
         assert jax.tree.map(jnp.shape, small) == {"a": (4, 1), "b": (1, 20), "c": (20, 2)}
 
+    @pytest.mark.parametrize(("multiple_of", "units"), [(1, 3), (2, 4), (5, 5), (7, 6)])
+    def test_multiples(self, multiple_of, units):
+        def network(p, x):
+            return jax.nn.relu(x @ p["first"] + p["bias"]) @ p["last"] + p["out"]
+
+        x = normal(4, 5, 4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            small = nn.to_compact(DENSE, network, x, multiple_of=multiple_of)
+        assert small["first"].shape == (4, units)
+        np.testing.assert_allclose(network(small, x), network(DENSE, x), 1e-5, 1e-5)
+
     def test_gradients_and_jit_of_the_result(self):
         def network(p, x):
             return jax.nn.relu(x @ p["first"] + p["bias"]) @ p["last"] + p["out"]
@@ -394,5 +406,7 @@ def test_random_networks(seed):
 def test_errors():
     with pytest.raises(TypeError, match="function must be a function of the tree, but 3 was given"):
         nn.to_compact(DENSE, 3)
+    with pytest.raises(ValueError, match="multiple_of must be a positive integer, but 0 was"):
+        nn.to_compact(DENSE, lambda p: p["out"], multiple_of=0)
     with pytest.raises(ValueError, match="threshold"):
         nn.to_compact(DENSE, lambda p: p["out"], threshold=np.nan)

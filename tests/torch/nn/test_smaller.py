@@ -280,12 +280,16 @@ def test_networks_with_dead_units(name, what):
     whole = nn.to_deterministic(model, 3.0)
     expected = whole(x)
     compact, sparse = nn.to_compact(model), nn.to_sparse(model, max_density=1.0)
+    fours = nn.to_compact(model, multiple_of=4)
     again = nn.to_variational(NETWORKS[name]()).double()
     loaded = [nn.load_sparse(again, each.state_dict()) for each in (compact, sparse)]
-    for each in (compact, sparse, *loaded):
+    for each in (compact, sparse, fours, *loaded):
         torch.testing.assert_close(each(x), expected, rtol=1e-9, atol=1e-9)
     most = 0.95 if name in ("vectors", "encoder", "encoder-decoder") else 0.7
     assert size(compact) < most * size(whole)
+    before = dict(whole.named_parameters())
+    for key, each in fours.named_parameters():
+        assert len(each) in (len(before.get(key, each)), len(each) // 4 * 4)
 
 
 def test_a_residual_network_is_smaller_as_its_sparsity_says():

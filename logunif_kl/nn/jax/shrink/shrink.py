@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ...slots import Array
+from ...slots import Array, keep_some
 from .programs import Program
 from .rules import RULES
 from .values import Reader, is_float, numbers
@@ -26,7 +26,9 @@ class Shrunk(NamedTuple):
     left: dict[int, str]
 
 
-def shrink(function: Callable[..., Any], leaves: list[Any], args: tuple[Any, ...]) -> Shrunk:
+def shrink(
+    function: Callable[..., Any], leaves: list[Any], args: tuple[Any, ...], multiple_of: int
+) -> Shrunk:
     """Return the leaves of which ``function(leaves, *args)`` has the same outputs.
 
     The function is traced again with the smaller leaves, and must do the same operations. Where it
@@ -36,12 +38,12 @@ def shrink(function: Callable[..., Any], leaves: list[Any], args: tuple[Any, ...
     reader = Reader(program, leaves)
     reader.read(RULES)
     roots = reader.slots.roots()
-    groups = _groups(reader, roots, _live(reader, roots))
+    groups = _groups(reader, roots, _live(reader, roots, multiple_of))
 
     def live_if(gone: list[Array]) -> Array:
         """Return which units stay if only those of these groups may go."""
         may_go = np.isin(np.arange(len(roots)), np.concatenate([np.zeros(0, int), *gone]))
-        return _live(reader, roots, ~may_go)
+        return _live(reader, roots, multiple_of, ~may_go)
 
     def works(gone: list[Array]) -> bool:
         live = live_if(gone)
@@ -67,8 +69,8 @@ def shrink(function: Callable[..., Any], leaves: list[Any], args: tuple[Any, ...
         half = len(more) // 2
         return added(added(gone, more[:half]), more[half:])
 
-    live = live_if(added([], groups))
-    return Shrunk(_smaller(reader, leaves, live[roots]), _left(reader, roots, live))
+    small = _smaller(reader, leaves, live_if(added([], groups))[roots])
+    return Shrunk(small, _left(reader, roots, _live(reader, roots, 1)))
 
 
 def _groups(reader: Reader, roots: Array, live: Array) -> list[Array]:
@@ -83,8 +85,8 @@ def _groups(reader: Reader, roots: Array, live: Array) -> list[Array]:
     return [np.array(sorted(each)) for each in groups]
 
 
-def _live(reader: Reader, roots: Array, fixed: Any = False) -> Array:
-    """Return which units may change an output. Each dimension of a leaf keeps one."""
+def _live(reader: Reader, roots: Array, multiple_of: int, fixed: Any = False) -> Array:
+    """Return which units may change an output, and which each dimension of a leaf keeps."""
     live = np.ones(len(roots), bool)
     live[roots[: reader.of_leaves]] = False
     live |= fixed
@@ -100,8 +102,8 @@ def _live(reader: Reader, roots: Array, fixed: Any = False) -> Array:
             live[roots[ids[needed.any(tuple(range(1, needs.ndim)))]]] = True
         for number in reader.leaves:
             for ids in reader.values[number].ids:
-                if ids is not None and len(ids) and not live[roots[ids]].any():
-                    live[roots[ids[0]]] = True
+                if ids is not None:
+                    keep_some(roots[ids], live, multiple_of)
         if live.sum() == before:
             return live
 

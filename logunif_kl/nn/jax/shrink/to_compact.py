@@ -11,6 +11,7 @@ import jax
 
 from ...._display import shown_few
 from ...._errors import shown
+from ...checks import count
 from ...sparsity import THRESHOLD, check_threshold
 from ..convert import to_deterministic
 from ..weights.trees import is_weight
@@ -18,7 +19,11 @@ from .shrink import Shrunk, shrink
 
 
 def to_compact(
-    tree: Any, function: Callable[..., Any], *args: Any, threshold: float = THRESHOLD
+    tree: Any,
+    function: Callable[..., Any],
+    *args: Any,
+    threshold: float = THRESHOLD,
+    multiple_of: int = 1,
 ) -> Any:
     """Return a tree of smaller arrays, without the units that `function` does not need.
 
@@ -40,6 +45,9 @@ def to_compact(
         See `sparsity`. With -inf, which prunes all weights, the result has the smallest sizes that
         there can be. Try this before you train: arrays that stay large in it always stay large.
 
+    multiple_of : int
+        Keep some dead units, so that dimensions are multiples of this number.
+
     Returns
     -------
     pytree
@@ -55,7 +63,7 @@ def to_compact(
     TypeError
         If `function` is not a function, or for the reasons in `to_deterministic`.
     ValueError
-        For the reasons in `to_deterministic`.
+        For the reasons in `to_deterministic`, and if `multiple_of` is not a positive integer.
 
     See Also
     --------
@@ -91,7 +99,7 @@ def to_compact(
     threshold = check_threshold(threshold)
     has_weights = any(map(is_weight, jax.tree.leaves(tree, is_leaf=is_weight)))
     plain = to_deterministic(tree, threshold) if has_weights else tree
-    small, left, names = _shrunk(plain, function, args)
+    small, left, names = _shrunk(plain, function, args, count("multiple_of", multiple_of))
     reasons: dict[str, list[str]] = {}
     for i, why in left.items():
         reasons.setdefault(why, []).append(names[i])
@@ -102,7 +110,7 @@ def to_compact(
 
 
 def _shrunk(
-    tree: Any, function: Callable[..., Any], args: tuple[Any, ...]
+    tree: Any, function: Callable[..., Any], args: tuple[Any, ...], multiple_of: int
 ) -> tuple[list[Any], dict[int, str], list[str]]:
     """Return smaller leaves, why dead units stay, and the names of all leaves."""
     if not callable(function):
@@ -128,5 +136,5 @@ def _shrunk(
     def called(some: list[Any], *args: Any) -> Any:
         return function(jax.tree.unflatten(structure, whole(some)), *args)
 
-    found: Shrunk = shrink(called, [leaves[i] for i in arrays], args)
+    found: Shrunk = shrink(called, [leaves[i] for i in arrays], args, multiple_of)
     return whole(found.leaves), {first[arrays[i]]: why for i, why in found.left.items()}, names

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import nn
 
-from ...slots import Slots
+from ...slots import Slots, keep_some
 from .kinds import NOT_FOLLOWED, dead_heads, fixed, slotted
 from .reader import Reader
 from .slots import Slotted, Tensors
@@ -25,11 +25,13 @@ class Shrunk(NamedTuple):
     left: dict[Any, str]
 
 
-def shrink(model: nn.Module, given: dict[Any, Tensors], traced: list[Part]) -> Shrunk:
+def shrink(
+    model: nn.Module, given: dict[Any, Tensors], traced: list[Part], multiple_of: int
+) -> Shrunk:
     """Remove dead units from modules with the given tensors, in a traced model.
 
     A unit stays if it may change an output of the model. Constant units are added to biases. Each
-    layer keeps at least one unit.
+    layer keeps at least one unit, and a multiple of a number if it has as many.
     """
     slots, why = Slots(), _not_followed(model, given, traced)
     found: dict[Any, Slotted] = {}
@@ -46,7 +48,7 @@ def shrink(model: nn.Module, given: dict[Any, Tensors], traced: list[Part]) -> S
     roots = slots.roots()
     live = _live(slots, roots, found)
     left = _left(slots, roots, live, found)
-    _keep_shapes(roots, live, found)
+    _keep_shapes(roots, live, found, multiple_of)
     gone = ~live[roots]
     small = {module: each.without(gone) for module, each in found.items()}
     last = [*given][-1:]  # perhaps the output
@@ -93,14 +95,13 @@ def _live(slots: Slots, roots: Array, found: dict[Any, Slotted]) -> Array:
             return live
 
 
-def _keep_shapes(roots: Array, live: Array, found: dict[Any, Slotted]) -> None:
-    """Keep one unit of each layer, and as many of each direction of a recurrent module."""
+def _keep_shapes(roots: Array, live: Array, found: dict[Any, Slotted], multiple_of: int) -> None:
+    """Keep some units of each layer, and as many of each direction of a recurrent module."""
     while True:
         before = live.sum()
         for each in found.values():
             for _, _, ids in each.dims():
-                if len(ids) and not live[roots[ids]].any():
-                    live[roots[ids[0]]] = True
+                keep_some(roots[ids], live, multiple_of)
             for balanced in each.balanced():
                 most = max(live[roots[ids]].sum() for ids in balanced)
                 for ids in balanced:
