@@ -245,9 +245,11 @@ class TestWhatStays:
             (lambda x: x + jnp.zeros(6), "the function does not work with fewer of them"),
             (lambda x: x.reshape(5, 6), "the function does not work with fewer of them"),
             (lambda x: jnp.cumsum(x, -1), "cumsum is not followed"),
+            (lambda x: x * np.arange(6.0), "an array that is not in the tree has their number"),
+            (lambda x: x * jax.random.normal(jax.random.key(0), x.shape), "is not followed"),
             (lambda x: jax.lax.fori_loop(0, 2, lambda i, x: 2 * x, x), "scan is not followed"),
         ],
-        ids=["softmax", "mean", "size", "zeros", "reshape", "cumsum", "loop"],
+        ids=["softmax", "mean", "size", "zeros", "reshape", "cumsum", "elsewhere", "noise", "loop"],
     )
     def test_the_reason_is_named(self, function, why):
         def network(p, x):
@@ -262,7 +264,8 @@ class TestWhatStays:
         tree = {"only": weights(1, 4, 6, outs=[0], ins=[1]), "unused": jnp.zeros((3, 3)), "n": 3}
         small = nn.to_compact(tree, lambda p, x: x @ p["only"], normal(2, 5, 4))
         assert jax.tree.map(jnp.shape, small) == {"only": (4, 6), "unused": (3, 3), "n": ()}
-        small = nn.to_compact(tree, lambda p, x: x @ p["only"] @ other, normal(2, 5, 4))
+        with pytest.warns(UserWarning, match="of only: an array that is not in the tree has their"):
+            small = nn.to_compact(tree, lambda p, x: x @ p["only"] @ other, normal(2, 5, 4))
         assert small["only"].shape == (4, 6)
 
     def test_weights_that_are_normalised(self):
@@ -275,6 +278,40 @@ class TestWhatStays:
 
         with pytest.warns(UserWarning, match="reduce_sum"):
             compared(network, tree, normal(2, 5, 4), {"first": (4, 6), "last": (6, 3)})
+
+    @pytest.mark.parametrize("what", ["integers", "complex", "callback", "padding", "fill"])
+    @pytest.mark.filterwarnings("ignore:to_compact kept")
+    def test_what_only_looks_constant(self, what):
+        """Unit 1 is 1 for most of what is read, and not for all."""
+        units = weights(0, 4, 6, outs=[1])
+        tree = {"first": units, "one": jnp.ones(6), "last": normal(1, 6, 3), "out": normal(2, 3)}
+        tree["imaginary"] = tree["last"]
+        if what == "complex":
+            tree["last"] = tree["last"].at[0].set(0.0)
+        x = normal(3, 5, 4)
+
+        def divided(size):
+            return lambda array: np.asarray(array) / np.float32(size)
+
+        def network(p, x):
+            x = x @ p["first"] + p["one"]
+            if what == "integers":
+                return (x @ p["last"]).astype(int) + p["out"].astype(int)
+            if what == "complex":
+                return abs(x @ (p["last"] + 1j * p["imaginary"]) + p["out"])
+            if what == "callback":
+                kind = jax.ShapeDtypeStruct((5, 3), jnp.float32)
+                return jax.pure_callback(divided(x.shape[-1]), kind, x @ p["last"] + p["out"])
+            if what == "padding":
+                size, pads = (2, 1), ((2, 2), (0, 0))
+                x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, size, size, pads)
+                x = jnp.maximum(x, -9.0)
+            else:
+                x = x.at[jnp.array([0, 9])].get(mode="fill", fill_value=0.0)
+            return x @ p["last"] + p["out"]
+
+        small = nn.to_compact(tree, network, x)
+        np.testing.assert_allclose(network(small, x), network(tree, x), 1e-5, 1e-5)
 
     def test_a_shared_array_has_one_set_of_units(self):
         table = weights(0, 4, 6, outs=[1, 2])

@@ -131,6 +131,22 @@ class TestWhatIsFound:
         of_samples = np.broadcast_to(of_samples, (6, 2))
         np.testing.assert_allclose(found.expected_entropy, of_samples, rtol=1e-12)
 
+    def test_a_module_with_an_attribute_named_estimator(self):
+        """The attribute is the user's: the rows of a pass have noise of their own."""
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w, self.estimator = torch.nn.Parameter(torch.ones(3, 4)), "ridge"
+
+            def forward(self, x):
+                return torch.nn.functional.linear(x, self.w)
+
+        model = nn.to_variational(Net(), parameters=["w"]).eval()
+        filled(model, w_log_sigma2=torch.zeros(3, 4))
+        found = nn.predict(model, torch.ones(8, 4), 100, likelihood="normal", generator=generator())
+        torch.testing.assert_close(found.variance.mean(), torch.tensor(4.0), rtol=0.25, atol=0.0)
+
     def test_classes_in_the_last_dimension(self):
         """As of language models, beside the same model with the classes in dimension 1."""
         last = torch.nn.Sequential(network(outputs=6), torch.nn.Unflatten(1, (2, 3)))

@@ -440,3 +440,12 @@ def test_a_transform_of_the_weight_of_another_module():
     with nn.sampled(model, torch.Generator().manual_seed(3)):
         torch.testing.assert_close(model(x), plain(x))
     torch.testing.assert_close(model.eval()(x), nn.to_deterministic(model)(x))
+
+
+def test_a_module_of_another_package_whose_name_begins_with_copy():
+    names = {"__name__": "copynet", "linear": torch.nn.functional.linear}
+    exec("def forward(self, x): return linear(x, self.inner.weight)", names)
+    model = type("Net", (torch.nn.Module,), {"forward": names["forward"]})()
+    model.inner = torch.nn.Linear(4, 3)
+    with pytest.raises(RuntimeError, match="has noise, but it was read"):
+        nn.to_variational(model)(torch.ones(1, 4))

@@ -397,6 +397,33 @@ def test_what_keeps_dead_units_of_a_forward_is_named(run, module, why):
     assert size(compact) == size(model)
 
 
+@pytest.mark.parametrize(
+    "factor",
+    [
+        lambda h: 2.0 if h.dtype is torch.float32 else 3.0,
+        lambda h: {torch.float32: 2.0}.get(h.dtype, 3.0),
+        lambda h: 2.0 if h.grad_fn is None else 3.0,
+        lambda h: 3.0 if hasattr(h, "placements") else 2.0,
+        lambda h: 2.0 if f"{h.dtype}" == "torch.float32" else 3.0,
+        lambda h: torch.tensor(2.0),
+    ],
+    ids=["is", "dict", "grad_fn", "hasattr", "text", "tensor"],
+)
+@pytest.mark.filterwarnings("ignore:to_compact kept")
+@torch.no_grad()
+def test_what_a_trace_would_answer_otherwise(factor):
+    def run(self, x):
+        h = self.a(x)
+        return self.b(h * factor(h))
+
+    torch.manual_seed(0)
+    model = Net(run, a=plain.Linear(3, 4), b=plain.Linear(4, 2))
+    model.a.weight[1] = 0.0
+    x = torch.randn(5, 3)
+    for converted in (nn.to_compact, nn.to_sparse):
+        torch.testing.assert_close(converted(model)(x), model(x))
+
+
 def after_a_change(self, x):
     y = self.a(x)
     z = self.b(y)

@@ -191,8 +191,14 @@ def window(reader: Reader, step: Step, ins: list[Value], shape: Shape) -> Value 
         for dim in range(len(x.shape))
     ]
     found = _along(reader, step, x, shape, free)
-    if step.name == "reduce_window_sum":
-        _only_zeros(found)
+    params = step.params
+    pairs = zip(params["padding"], params["window_dimensions"], strict=True)
+    # Otherwise some windows may hold nothing but padding.
+    full = all(max(pad) < size for pad, size in pairs) and {1} == {*params["base_dilation"]} | {
+        *params["window_dilation"]
+    }
+    if step.name == "reduce_window_sum" or not full:
+        _only_zeros(found, step.name == "reduce_window_sum")
     return found
 
 
@@ -234,6 +240,8 @@ def gather(reader: Reader, step: Step, ins: list[Value], shape: Shape) -> Value 
     for dim, to in zip(left, places.offset_dims, strict=True):
         if dim in free:
             found.ids[to], found.constants[to] = table.ids[dim], table.constant(dim)
+    if step.params.get("fill_value") is not None:  # for rows that the table does not have
+        _only_zeros(found, of=float(step.params["fill_value"]))
     return found
 
 

@@ -108,15 +108,23 @@ class Reader:
             self.values[number] = Value(leaf.shape, ids, known=leaf if has_numbers(leaf) else None)
         for number in program.inputs[len(leaves) :]:
             self.values[number] = Value(program.types[number].shape)
-        for number, array in program.constants.items():
-            known = array if has_numbers(array) else None
-            self.values[number] = Value(np.shape(array), known=known)
         self.leaves = program.inputs[: len(leaves)]
         self.of_leaves = self.slots.count
+        for number, array in program.constants.items():
+            value = self.fixed(np.shape(array), "an array that is not in the tree has their number")
+            value.known = array if has_numbers(array) else None
+            self.values[number] = value
+
+    def fixed(self, shape: Shape, why: str) -> Value:
+        """Return a value whose units must stay."""
+        value = Value(shape, [self.slots.new(size) for size in shape])
+        self.pin(value, why=why)
+        return value
 
     def value(self, given: Any) -> Value:
         if isinstance(given, Literal):
-            return Value(np.shape(given.val), known=np.asarray(given.val))
+            array = np.asarray(given.val)
+            return Value(array.shape, known=array if has_numbers(array) else None)
         return self.values[given]
 
     def read(self, rules: dict[str, Callable[..., Any]]) -> None:
@@ -127,9 +135,10 @@ class Reader:
             rule = rules.get(step.name)
             found = rule(self, step, ins, shapes[0]) if rule is not None else None
             if found is None:
+                why = f"{step.name} is not followed"
                 for each in ins:
-                    self.pin(each, why=f"{step.name} is not followed")
-                found = Value(shapes[0]) if len(shapes) == 1 else [Value(each) for each in shapes]
+                    self.pin(each, why=why)
+                found = [self.fixed(shape, why) for shape in shapes]
             outs = found if isinstance(found, list) else [found]
             if step.ins and not step.primitive.multiple_results:
                 known = [each.known for each in ins]
@@ -166,6 +175,9 @@ class Reader:
                 self.slots.pin(ids, why)
         return None
 
+    def _float(self, number: int) -> bool:
+        return is_float(self.program.types[number])
+
     def bias_of(self, number: int, dim: int) -> int | None:
         """Return the leaf that is added to a value along a dimension and read nowhere else."""
         while True:
@@ -174,7 +186,7 @@ class Reader:
                 return None
             if users[0].name == "transpose":
                 dim = tuple(users[0].params["permutation"]).index(dim)
-            elif users[0].name != "convert_element_type":
+            elif users[0].name != "convert_element_type" or not self._float(users[0].outs[0]):
                 break
             (number,) = users[0].outs
         if users[0].name not in ("add", "add_any"):
@@ -195,7 +207,7 @@ class Reader:
                 axis = int(step.params["broadcast_dimensions"][axis])
             elif step.name == "reshape" and sorted(shape)[-1] == math.prod(shape) == count:
                 axis = shape.index(count)
-            elif step.name != "convert_element_type":
+            elif step.name != "convert_element_type" or not self._float(step.outs[0]):
                 return None
             if shape[axis] != count:
                 return None
@@ -203,7 +215,9 @@ class Reader:
 
 
 def has_numbers(array: Any) -> bool:
-    return bool(jnp.issubdtype(array.dtype, np.number) or array.dtype == bool)
+    """Whether an array holds real numbers, which are all that constants are looked for in."""
+    kinds = (np.floating, np.integer, np.bool_)
+    return any(jnp.issubdtype(array.dtype, kind) for kind in kinds)
 
 
 def is_float(array: Any) -> bool:

@@ -19,8 +19,9 @@ Tensor = torch.Tensor
 
 # Modules that read parameters to store, initialise, shard or replace them.
 _TRUSTED = (
-    *("logunif_kl.", "torch.nn.init", "torch.nn.modules.module", "torch.nn.utils.", "torch.optim."),
-    *("torch.distributed.", "torch.func", "torch.fx.", "torch.export", "torch._", "copy"),
+    *("logunif_kl.", "torch.nn.init.", "torch.nn.modules.module.", "torch.nn.utils."),
+    *("torch.optim.", "torch.distributed.", "torch.func.", "torch.fx.", "torch.export.", "torch._"),
+    "copy.",
 )
 _PREPARES = re.compile("(?:^|_)(init|initiali[sz]e|reset|tie|resize|load|configure)(?:_|$)")
 _KEPT = frozenset({"detach", "data", "grad", "as_subclass", "_base"})
@@ -160,7 +161,7 @@ def reader(depth: int) -> Reader:
     if torch.compiler.is_compiling():
         return "call"
     frame: FrameType | None = sys._getframe(depth)
-    if frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_TRUSTED):
+    if frame is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(_TRUSTED):
         return "trusted"
     call, method = torch.nn.Module._call_impl.__code__, False
     while frame is not None and frame.f_code is not call:

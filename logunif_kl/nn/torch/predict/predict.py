@@ -232,7 +232,7 @@ class _Run:
         self.likelihood = likelihood
         self._one_by_one = any(
             isinstance(module, VariationalModule)
-            and getattr(module, "estimator", "per_batch") == "per_batch"
+            and getattr(module, "_lk_estimator", "per_batch") == "per_batch"
             for module in model.modules()
         )
         self.like: Any = None

@@ -211,8 +211,10 @@ class Reader:
         pair = []
         for each, given in zip(node.args, (first, second), strict=True):
             if isinstance(given, Other) and isinstance(each, fx.Node) and each.op == "get_attr":
-                tensor = operator.attrgetter(str(each.target))(self.part.module)
-                pair.append(tensor)
+                try:
+                    pair.append(operator.attrgetter(str(each.target))(self.part.module))
+                except AttributeError:
+                    return None  # a tensor that the forward makes
             elif isinstance(given, Units) or type(given) in numbers:
                 pair.append(given)
             else:

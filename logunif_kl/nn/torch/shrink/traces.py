@@ -82,6 +82,13 @@ class _Activation(fx.Proxy):
         asks = _asks_for_type(frame.f_code, frame.f_lasti)
         return torch.Tensor if asks else _Activation
 
+    def __getattr__(self, name: str) -> Any:
+        """Remember what the code asks for, such as ``x.dtype``, which `is` compares in silence."""
+        found = fx.proxy.Attribute(self, name)
+        if not name.startswith("__") and not callable(getattr(torch.Tensor, name, None)):
+            self.tracer.asked.append(found)
+        return found
+
     def __iter__(self) -> Iterator[Any]:
         """Unpack a tuple, as `torch.fx.Proxy` does, whose frames would keep activations alive."""
         frame = sys._getframe(1)
@@ -119,6 +126,8 @@ class _Tracer(fx.Tracer):
         self.graph = fx.Graph(tracer_cls=_Tracer)
         self.tensor_attrs = {}
         self.made: list[weakref.ref[fx.Proxy]] = []
+        self.asked: list[Any] = []
+        """Attributes of activations that are not methods."""
         self.branched = False
         """Whether the code asked for numbers, perhaps within a ``try`` that hides the error."""
 
@@ -307,6 +316,8 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
         output: Any = forward(*args, **options)
     tracer.create_node("output", "output", (tracer.create_arg(output),), {})
     del value, args, options, output
+    tracer.branched |= any(x._node is None or not x._node.users for x in tracer.asked)
+    tracer.asked.clear()
     if tracer.branched or any(made() is not None for made in tracer.made[kept:]):
         return None
     for node in reversed(tracer.graph.nodes):
