@@ -478,3 +478,16 @@ def test_a_fused_network():
     shifted = {{"1": "2", "3": "4"}.get(key[0], key[0]) + key[1:]: state[key] for key in state}
     with pytest.raises(ValueError, match=rf"^state_dict has no weights of module '1': {message}"):
         nn.load_sparse(made(), shifted)
+    del state["0.bias"]
+    with pytest.raises(ValueError, match=rf"^state_dict has no bias of module '0': {message}"):
+        nn.load_sparse(fused(made()), state)
+
+
+@pytest.mark.parametrize("convert", [nn.to_variational, nn.to_compact, nn.to_sparse])
+def test_a_forward_that_was_assigned_is_refused(convert):
+    """A copy would lose it, or call the layer that the function has closed over."""
+    model = plain.Sequential(plain.Linear(3, 2))
+    old = model[0].forward
+    model[0].forward = lambda x: old(x) + 1.0
+    with pytest.raises(TypeError, match=r"^module '0' has a forward that was assigned"):
+        convert(model)

@@ -99,7 +99,7 @@ def to_variational(
         If `model` is not a module, or is in a `DistributedDataParallel` or sharded by FSDP; if
         `modules` or `parameters` is neither of its types; if a weight is not real, or a hook
         computes it (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`); if all layers have
-        parametrizations.
+        parametrizations; if a ``forward`` was assigned to a layer.
     ValueError
         If there is no layer to convert, all layers are variational already, an Embedding has
         `max_norm` or `sparse` or would have scales or groups (exclude it with `modules`), a chosen
@@ -150,6 +150,8 @@ def to_variational(
     chosen = choose(model, modules, parameters, posterior)
     if not chosen.layers and not chosen.sampled and not apart(model):
         _refuse_nothing(model, modules, posterior)
+    for name in chosen.layers:
+        check_forward(name, model.get_submodule(name))
     result = model if inplace else copied(model)
     shared: dict[int, Any] = {}
     for name in chosen.layers:
@@ -313,6 +315,15 @@ def check_known(name: str, module: torch.nn.Module) -> None:
         raise TypeError(
             f"{shown_name(name)} is of type {kind.__name__}, which has no known plain form: "
             "replace it by a layer of torch.nn first"
+        )
+
+
+def check_forward(name: str, module: torch.nn.Module) -> None:
+    """Raise if a layer has a forward of its own, which a copy of it would share or lose."""
+    if "forward" in vars(module):
+        raise TypeError(
+            f"{shown_name(name)} has a forward that was assigned to it, which a converted layer "
+            "would not call: put it into a module around the layer, or convert the layer first"
         )
 
 

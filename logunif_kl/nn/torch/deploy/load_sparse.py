@@ -123,9 +123,9 @@ def _leave_meta(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> Non
                 held[own] = made[id(tensor)].requires_grad_(tensor.requires_grad)
 
 
-def _lacks(name: str) -> ValueError:
+def _lacks(name: str, what: str = "weights") -> ValueError:
     return ValueError(
-        f"state_dict has no weights of {shown_name(name)}: pass what state_dict() of the network "
+        f"state_dict has no {what} of {shown_name(name)}: pass what state_dict() of the network "
         "returned, and a model with the same layers, fused if the model was fused before "
         "to_sparse or to_compact"
     )
@@ -164,10 +164,11 @@ def _saved(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> dict[Any
         prefix = f"{name}." if name else ""
         shape, weight = (state_dict.get(prefix + each) for each in ("dense_shape", "weight"))
         bias = state_dict.get(f"{prefix}bias")
-        if shape is not None:
-            found[module] = _Saved(True, tuple(shape.tolist()), shape.device, bias)
-        elif weight is not None:
-            found[module] = _Saved(False, tuple(weight.shape), weight.device, bias)
-        else:
+        saved = weight if shape is None else shape
+        if saved is None:
             raise _lacks(name)
+        if bias is None and getattr(module, "bias", None) is not None:
+            raise _lacks(name, "bias")
+        size = saved.shape if shape is None else shape.tolist()
+        found[module] = _Saved(shape is not None, tuple(size), saved.device, bias)
     return found

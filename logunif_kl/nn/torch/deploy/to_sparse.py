@@ -15,7 +15,7 @@ from ...._errors import real_number
 from ...checks import check_flag, count, one_of
 from ...sparsity import THRESHOLD, check_threshold
 from ..arguments import check_parameters, shown_name
-from ..convert.convert import check_known, plain_kind, without_samples
+from ..convert.convert import check_forward, check_known, plain_kind, without_samples
 from ..hooks import copies, copy_hooks
 from ..shrink.kinds import groups_of, others, resize
 from ..shrink.shrink import shrink
@@ -235,6 +235,7 @@ def _rebuilt(
             continue  # With max_norm, each look-up changes rows of this table.
         check_parameters(name, module)
         check_known(name, module)
+        check_forward(name, module)
         layers[module] = {"weight": weight.means().masked_fill(~kept, 0.0)}
         if getattr(module, "bias", None) is not None:
             layers[module]["bias"] = module.bias

@@ -86,7 +86,8 @@ class _Activation(fx.Proxy):
         """Remember what the code asks for, such as ``x.dtype``, which `is` compares in silence."""
         found = fx.proxy.Attribute(self, name)
         if not name.startswith("__") and not callable(getattr(torch.Tensor, name, None)):
-            self.tracer.asked.append(found)
+            tracer: Any = self.tracer
+            tracer.asked.append(found)
         return found
 
     def __iter__(self) -> Iterator[Any]:
