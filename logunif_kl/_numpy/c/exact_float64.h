@@ -273,7 +273,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     V sum = l_hi + p.hi;
     V rest = ((l_hi - sum) + p.hi) + (p.lo + l_lo);
     V value = sum + rest;
-    if (rare) /* add what clipping t removed: for large u, F is log(u)/2 + const */
+    if (rare) /* Add what clipping t removed: for large u, F is log(u)/2 + c. */
         value = value + choose(recip, (-log_sigma2 - t) * set1(0.5), set1(0.0));
     V product = q * p.hi;
     V product_lo = product_error(q, p.hi, product) + MADD(q, p.lo, q_lo * p.hi);
@@ -293,7 +293,7 @@ LK_NAME(neg_kl_normal_d)(V mu, V log_sigma2, int rare)
     low = far ? assemble(low, product, product_lo, n) : scale(low, n);
     r.d_log_sigma2 = choose(recip, p.hi + p.lo, low);
 
-    /* the magnitude of the derivative in mu: F' m y 2^(n - e + 1), or u F' 2/m 2^-e */
+    /* The magnitude of the derivative in mu: F' m y 2^(n - e + 1), or u F' 2/m 2^-e. */
     V f = m * y.hi, inverse = set1(1.0) / m;
     V f_lo = MADD(m, y.lo, product_error(m, y.hi, f));
     V rising = f * p.hi;
