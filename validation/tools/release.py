@@ -50,7 +50,7 @@ def edits(version: str, date: str) -> dict[str, tuple[tuple[str, str], ...]]:
             ),
         ),
         "README.md": (
-            (r"(?<=later; )(?:not on PyPI yet; )?a minute", "a minute"),
+            (r"(?<=later; )(?:not on PyPI yet; )?half a minute", "half a minute"),
             (r"^Install (?:.* )?from a clone(?= \()", f"Install {pip}"),
         ),
         "docs/start/install.md": (

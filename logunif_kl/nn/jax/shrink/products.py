@@ -88,7 +88,7 @@ def _product(
             reader.needs.append(Need(ids, [w.ids[dim] for dim in wf], needs))
 
 
-def conv(reader: Reader, step: Step, ins: list[Value], shape: Shape) -> Value | None:
+def convolution(reader: Reader, step: Step, ins: list[Value], shape: Shape) -> Value | None:
     """`jax.lax.conv_general_dilated`, of one group or of a group for each channel."""
     x, w = ins
     sides, groups = step.params["dimension_numbers"], step.params["feature_group_count"]

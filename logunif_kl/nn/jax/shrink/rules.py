@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...slots import Array
-from .products import conv, dot
+from .products import convolution, dot
 from .programs import Step
 from .values import Reader, Shape, Value, numbers
 
@@ -262,7 +262,7 @@ RULES: dict[str, Any] = {
     "squeeze": squeeze,
     "concatenate": concatenate,
     "dot_general": dot,
-    "conv_general_dilated": conv,
+    "conv_general_dilated": convolution,
     "pad": pad,
     "slice": sliced,
     "gather": gather,
