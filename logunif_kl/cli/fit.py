@@ -12,7 +12,7 @@ from typing import Any
 from .._convention import ZERO_AT_INFINITY, additive_constant
 from ..fitting import Fit, Rung, fit_polynomial, fit_sigmoid, ladder
 from ..fitting._arguments import DTYPES, GRIDS, NORMS, TARGETS, WEIGHTS
-from ..fitting._formula import POLYNOMIAL, SIGMOID, WRITERS
+from ..fitting._formula import NAME, POLYNOMIAL, SIGMOID, WRITERS
 from ..fitting._precision import error_of
 from ..fitting._tables import over, relative, tables
 from ._output import (
@@ -118,6 +118,7 @@ def add_parser(subparsers: Any) -> None:
     output.add_argument("--log-c", type=float, help="log of the prior's C, instead of --zero-at")
     add_choice(output, "--formula", WRITERS, "print the formula instead of the table")
     add_flag(output, "--gradient", "with --formula: print its derivative in log alpha too")
+    output.add_argument("--name", help=f"with --formula: name of the function (default: {NAME})")
     add_json(output)
     output.add_argument("--plot", metavar="FILE", help="also draw the errors (.png, .pdf, .svg)")
     parser.set_defaults(run=run)
@@ -149,6 +150,7 @@ def run(options: argparse.Namespace, command: str) -> None:
             log_c=log_c,
             gradient=bool(options.gradient),
             dtype=options.dtype if options.formula == "c" and options.dtype else DTYPES[0],
+            name=NAME if options.name is None else options.name,
         )
         if options.json is not None:
             write_record(options.json, document(fit, command))
@@ -194,6 +196,8 @@ def _check(options: argparse.Namespace) -> None:
             "--gradient writes the derivative as source code: add --formula c, or another "
             "programming language"
         )
+    if options.name is not None and options.formula is None:
+        raise CommandError("--name is the name of a function in source code: add --formula c")
     if options.ladder is not None:
         given = _given(options, SINGLE) + ["--target"] * (options.target != TARGETS[0])
         if given:

@@ -14,7 +14,7 @@ from . import _arguments as arguments
 from ._call import call
 from ._error_measures import WIDE, Errors, measure
 from ._fields import checked, read, write
-from ._formula import POLYNOMIAL, Formula, check_language, shifted, source
+from ._formula import NAME, POLYNOMIAL, Formula, check_language, shifted, source
 from ._plot import draw
 from ._precision import comment, single
 from ._tables import description, tables
@@ -172,23 +172,26 @@ class Fit(Tabular):
         log_c: float | None = None,
         gradient: bool = False,
         dtype: str = "float64",
+        name: str = NAME,
     ) -> str:
         r"""Write the formula as source code that does not need this library.
 
         Parameters
         ----------
         language : {"python", "numpy", "torch", "jax", "c", "latex"}
-            All but ``"latex"`` define a function ``neg_kl(log_alpha)`` that agrees with
+            All but ``"latex"`` define a function ``name(log_alpha)`` that agrees with
             `Fit.neg_kl` up to rounding. For ``"python"`` and ``"c"`` (C99) this function takes one
             float.
         zero_at, log_c : float, optional
             The constant of the written formula, as in `neg_kl`.
         gradient : bool
-            Also write the derivative in log alpha, as a function ``neg_kl_grad(log_alpha)``.
+            Also write the derivative in log alpha, as a function ``name_grad(log_alpha)``.
         dtype : {"float64", "float32"}
             The type in which C code computes. With ``"float32"`` the errors in the comment include
             those of rounding the constants and of each operation, if ``expf`` and ``log1pf`` are
             within 2 ulp. An infinite range is cut at log alpha = +-40.
+        name : str
+            The name of the function.
 
         Returns
         -------
@@ -199,8 +202,9 @@ class Fit(Tabular):
         Raises
         ------
         ValueError
-            If the language is not one of these, if `zero_at` or `log_c` is not valid, or if `dtype`
-            is ``"float32"`` and the language is not C.
+            If the language is not one of these, if `zero_at` or `log_c` is not valid, if `dtype` is
+            ``"float32"`` and the language is not C, or if `name` is not an identifier or the code
+            uses it otherwise.
 
         Examples
         --------
@@ -217,12 +221,12 @@ class Fit(Tabular):
         <BLANKLINE>
         """
         choice("dtype", dtype, arguments.DTYPES)
-        check_language(language, gradient, dtype)
+        check_language(language, gradient, dtype, name)
         constant = additive_constant(zero_at, log_c)
         formula = shifted(self._formula, constant)
         if dtype == "float32":
             formula = single(formula)
-        return source(formula, language, comment(self, dtype, constant), gradient, dtype)
+        return source(formula, language, comment(self, dtype, constant), gradient, dtype, name)
 
     def rounded(self, digits: int) -> Fit:
         """Round every number to a number of significant digits, and measure the errors again.
@@ -230,7 +234,8 @@ class Fit(Tabular):
         Parameters
         ----------
         digits : int
-            From 1 to 17. ``level`` and ``extrema`` keep their values from before rounding.
+            From 1 to 17. ``level`` and ``extrema`` keep their values from before rounding. The
+            rounded fit may miss the `max_error` of the fit: compare its own ``max_error``.
 
         Returns
         -------

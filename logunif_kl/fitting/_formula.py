@@ -12,7 +12,9 @@ In the form above no digits cancel as x -> inf, and no exponential overflows, ev
 from __future__ import annotations
 
 import dataclasses
+import keyword
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +27,7 @@ POLYNOMIAL, SIGMOID = "polynomial", "sigmoid"
 #: The largest degree of a polynomial, and the largest number of sigmoids.
 MOST = {POLYNOMIAL: 60, SIGMOID: 5}
 NAME = "neg_kl"
+Writer = Callable[["Formula", str, bool, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def shifted(formula: Formula, constant: float) -> Formula:
     return dataclasses.replace(formula, constant=formula.constant + constant)
 
 
-def check_language(language: str, gradient: bool, dtype: str) -> None:
+def check_language(language: str, gradient: bool, dtype: str, name: Any) -> None:
     """Raise ValueError if a formula cannot be written in the language, with these options."""
     if language not in WRITERS:
         raise ValueError(
@@ -93,12 +96,23 @@ def check_language(language: str, gradient: bool, dtype: str) -> None:
             f"dtype={dtype!r} was given with language {language!r}, but only C code has a type of "
             "its own: leave dtype out, or choose 'c'"
         )
+    if name != NAME and language == "latex":
+        raise ValueError(
+            f"name={name!r} was given with language 'latex', which has no function: leave name out"
+        )
+    if not isinstance(name, str) or not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(f"name must be an identifier, but {shown(name)} was given")
 
 
-def source(formula: Formula, language: str, note: str, gradient: bool, dtype: str) -> str:
+def source(
+    formula: Formula, language: str, note: str, gradient: bool, dtype: str, name: str
+) -> str:
     """Write a formula as source code, with ``note`` as a comment."""
     write = WRITERS[language] if dtype == "float64" else _program(_C_FLOAT)
-    return write(formula, note, gradient)
+    used = re.search(rf"\b{name}(_grad)?\b", write(formula, "", gradient, NAME))
+    if name != NAME and (used or keyword.iskeyword(name)):
+        raise ValueError(f"the code uses the name {name!r} itself: choose another name")
+    return write(formula, note, gradient, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,17 +191,17 @@ _C_FLOAT = dataclasses.replace(
 )
 
 
-def _program(dialect: _Dialect) -> Callable[[Formula, str, bool], str]:
-    def write(formula: Formula, note: str, gradient: bool) -> str:
+def _program(dialect: _Dialect) -> Writer:
+    def write(formula: Formula, note: str, gradient: bool, name: str) -> str:
         polynomial = formula.family == POLYNOMIAL
         code = dialect.head + ("" if polynomial else dialect.helper)
-        functions = [(NAME, note, _value)]
+        functions = [(name, note, _value)]
         if gradient:
-            functions.append((f"{NAME}_grad", "its derivative in log_alpha", _slope))
+            functions.append((f"{name}_grad", "its derivative in log_alpha", _slope))
         parts = []
-        for name, about, lines in functions:
+        for each, about, lines in functions:
             comments = "".join(dialect.comment.format(line) for line in about.splitlines())
-            body = dialect.open.format(comments, name=name)
+            body = dialect.open.format(comments, name=each)
             if polynomial:
                 exponential = dialect.exp.format("log_alpha")
                 body += f"    {dialect.local}alpha = {exponential}{dialect.end}\n"
@@ -243,8 +257,8 @@ def _signed(value: float, number: Callable[[float], str]) -> str:
     return f"- {number(-value)}" if value < 0.0 else f"+ {number(value)}"
 
 
-def _latex(formula: Formula, note: str, gradient: bool) -> str:
-    del note, gradient
+def _latex(formula: Formula, note: str, gradient: bool, name: str) -> str:
+    del note, gradient, name
     x = r"\log\alpha"
     if formula.family == POLYNOMIAL:
         parts = [rf"\tfrac{{1}}{{2}} {x}", _latex_signed(formula.constant)]
@@ -271,7 +285,7 @@ def _latex_signed(number: float) -> str:
 
 
 # The functions that write a formula, by language.
-WRITERS: dict[str, Callable[[Formula, str, bool], str]] = {
+WRITERS: dict[str, Writer] = {
     "python": _program(_PYTHON),
     "numpy": _program(_NUMPY),
     "torch": _program(_TORCH),

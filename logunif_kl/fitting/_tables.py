@@ -12,6 +12,9 @@ from ._formula import POLYNOMIAL
 def tables(fit: Any) -> list[Table]:
     """Make the tables of a fit: its constants, its errors, and its largest extrema."""
     constants = [(name, repr(number)) for name, number in _named(fit)]
+    ranges = [fit.inside]
+    if fit.wide.log_alpha_range != fit.inside.log_alpha_range:
+        ranges.append(fit.wide)
     errors = [
         (
             "[{:.4g}, {:.4g}]".format(*found.log_alpha_range),
@@ -21,7 +24,7 @@ def tables(fit: Any) -> list[Table]:
             relative(found.max_grad_error),
             f"{found.max_grad_error_at:.2f}",
         )
-        for found in (fit.inside, fit.wide)
+        for found in ranges
     ]
     headings = ("log_alpha in", "value", "at", "rms", "gradient", "at")
     made = [

@@ -49,6 +49,7 @@ from logunif_kl.cli import main
         ("fit --max-error 5e-3 --dtype half", "there is no dtype 'half': choose from float64"),
         ("fit --dtype float32", "--dtype needs --formula c or --max-error: add one"),
         ("fit --ladder 2 --max-error 1e-3", "--ladder makes many fits, but --max-error"),
+        ("fit --name f", "--name is the name of a function in source code: add --formula c"),
         ("fit --ladder 2 --terms 2", "--ladder makes many fits, but --terms"),
         ("fit --plot figure.xyz", "its suffix must name a format"),
         ("validate nothing", "there is no method 'nothing': choose from kingma"),

@@ -49,6 +49,11 @@ def test_the_formula_is_all_that_is_printed(words, capsys):
     assert capsys.readouterr().out.strip() == written.strip()
 
 
+def test_the_name_of_the_function(capsys):
+    assert main(["fit", "--formula", "c", "--name", "penalty"]) == 0
+    assert "double penalty(double log_alpha)" in capsys.readouterr().out
+
+
 def test_the_formula_takes_a_convention(tmp_path, capsys):
     path = tmp_path / "out.json"
     arguments = ["polynomial", "--formula", "python", "--zero-at", "1", "--json", str(path)]

@@ -165,3 +165,19 @@ def test_what_is_refused():
         fit.formula("torch", dtype="float32")
     with pytest.raises(ValueError, match="leaves the range of float32"):
         fit.formula("c", dtype="float32", log_c=1e39)
+    with pytest.raises(ValueError, match="name='f' was given with language 'latex'"):
+        fit.formula("latex", name="f")
+    for name in ["1st", "π", "a b", "", None]:
+        with pytest.raises(ValueError, match="name must be an identifier"):
+            fit.formula("c", name=name)
+    # With these names, the function would call itself or hide what it computes with.
+    for language, name in [("c", "exp"), ("c", "softplus"), ("numpy", "np"), ("python", "def")]:
+        with pytest.raises(ValueError, match=f"the code uses the name '{name}' itself"):
+            fit.formula(language, name=name)
+
+
+@pytest.mark.parametrize("language", ["python", "c"])
+def test_the_name_of_the_function(language):
+    fit = fit_sigmoid(1)
+    text = fit.formula(language, gradient=True)
+    assert fit.formula(language, gradient=True, name="KL") == text.replace("neg_kl", "KL")

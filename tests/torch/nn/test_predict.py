@@ -335,6 +335,11 @@ class TestNoise:
         assert int(norm.num_batches_tracked) == 0
         assert all(module.training for module in model.modules())
 
+    def test_within_sampled(self):
+        layer = nn.VariationalLinear(3, 2, posterior=nn.Additive(initial=0.0))
+        with nn.sampled(layer), pytest.raises(RuntimeError, match=r"call predict outside of"):
+            nn.predict(layer, torch.ones(4, 3), 5)
+
     def test_after_an_error(self):
         passed = []
 

@@ -4,6 +4,7 @@ What is drawn is compared with `to_sample`, which makes a plain network of an ex
 """
 
 import contextlib
+import copy
 from concurrent.futures import ThreadPoolExecutor
 from types import MethodType
 
@@ -41,6 +42,9 @@ class Reads(torch.nn.Module):
 
     def number(self):
         return float(self.inner.weight[0, 0])
+
+    def copied(self):
+        return copy.copy(self.inner.weight)
 
     @torch.no_grad()
     def constrain(self):
@@ -237,7 +241,7 @@ class TestAllowed:
         model.register_forward_pre_hook(lambda module, x: x[0].to(module.inner.weight.dtype))
         assert model(torch.randn(2, 4)).shape == (2, 3)
         weight = model.inner.weight
-        for read in (model.numbers, model.number):
+        for read in (model.numbers, model.number, model.copied):
             with pytest.raises(RuntimeError, match=REFUSED):
                 read()
         assert (weight.shape, weight.dtype, weight.device.type) == ((3, 4), torch.float32, "cpu")

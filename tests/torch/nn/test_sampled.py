@@ -764,6 +764,10 @@ class TestChoice:
             "bias": nn.Sparsity(2, 2),
             "not converted": nn.Sparsity(6, 6),
         }
+        original = torch.nn.Module()
+        original.gain_orig = torch.nn.Parameter(torch.ones(3))
+        made = nn.to_variational(original, modules=(), parameters=["gain_orig"])
+        assert nn.sparsity(made, math.inf).layers == {"gain_orig": nn.Sparsity(3, 3)}
 
     def test_other_posteriors_leave_them(self):
         model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.LSTM(2, 2))

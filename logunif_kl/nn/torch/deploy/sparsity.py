@@ -294,8 +294,9 @@ def _of_others(model: torch.nn.Module) -> int:
             # Other parameters of such a module count here, but not biases, as for a layer.
             names = {weight.name for weight in own}
             for name, parameter in module._parameters.items():
+                named = name.removesuffix(SUFFIX)
                 base = name.removesuffix("_orig").removesuffix(SUFFIX)
-                if parameter is not None and (base in names or "bias" in base):
+                if parameter is not None and ({named, base} & names or "bias" in base):
                     ours.add(id(parameter))
     others = [p for p in model.parameters() if id(p) not in ours]
     if any(getattr(p, "_is_flat_param", False) for p in others):

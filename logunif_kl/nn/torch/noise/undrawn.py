@@ -27,7 +27,13 @@ _PREPARES = re.compile("(?:^|_)(init|initiali[sz]e|reset|tie|resize|load|configu
 _KEPT = frozenset({"detach", "data", "grad", "as_subclass", "_base"})
 """What gives a tensor without the weight's noise on purpose, or none of its numbers."""
 
-_NUMBERS = frozenset({"tolist", "item", "numpy", "__array__", "__float__", "__int__"})
+_NUMBERS = frozenset(
+    {
+        *("tolist", "item", "numpy", "__array__", "__float__", "__int__", "__dlpack__"),
+        *("__reduce_ex__", "__deepcopy__", "data_ptr", "storage", "untyped_storage"),
+    }
+)
+"""What gives the numbers of a tensor, but no tensor of PyTorch."""
 
 
 class UndrawnWeight(torch.Tensor):

@@ -131,6 +131,8 @@ def predict(
         not one of its choices, or belongs to another likelihood; if `class_dim` is missing for
         logits of three dimensions; if the outputs have no dimension of classes, are probabilities
         instead of logits, or do not have as many rows as the input.
+    RuntimeError
+        If it is called within `sampled`, because all samples would be equal.
 
     See Also
     --------

@@ -181,6 +181,11 @@ def noisy(model: torch.nn.Module, more: tuple[type, ...]) -> list[torch.nn.Modul
             f"a {kind_name(model)} was given in which no layer draws noise: pass a model with "
             "dropout, or pass the types of modules that draw noise as modules="
         )
+    if any(isinstance(m, StochasticModule) and m._lk_kept is not None for m in found):
+        raise RuntimeError(
+            "predict was called within sampled(model), which keeps one sample of the weights, so "
+            "all samples would be equal: call predict outside of that context"
+        )
     return found
 
 
