@@ -236,7 +236,7 @@ def test_training(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_deployed(tmp_path, capsys, monkeypatch):
-    for package in ("torch", "onnxruntime", "sklearn"):
+    for package in ("torch", "onnxruntime", "openvino", "sklearn"):
         pytest.importorskip(package)
     from validation.benchmarks import deployed
 

@@ -1,7 +1,8 @@
 """The size and the latency of networks that were trained, pruned and deployed, in PyTorch and ONNX.
 
 Four networks learn scikit-learn's digits by sparse variational dropout. Each is deployed in full
-size, compact and with sparse matrices, and by ONNX Runtime, also with weights of 8 bits.
+size, compact and with sparse matrices; by ONNX Runtime, also with weights of 8 bits; and by
+OpenVINO, which is not in validation/frameworks.txt: install it first.
 """
 
 # mypy: allow-untyped-calls
@@ -26,7 +27,7 @@ from validation.output import Record
 
 BATCHES = (1, 64)
 FORMS = ("dense", "compact", "compact, multiples of 4")
-ENGINES = ("PyTorch", "ONNX Runtime", "ONNX Runtime, int8")
+ENGINES = ("PyTorch", "ONNX Runtime", "ONNX Runtime, int8", "OpenVINO")
 THRESHOLD = 3.0
 
 
@@ -155,8 +156,17 @@ def in_onnx(path: Path) -> Deployed:
     return Deployed(lambda x: session.run(None, {name: x.numpy()})[0], path.stat().st_size)
 
 
+def in_openvino(path: Path) -> Deployed:
+    import openvino
+
+    # Where the processor has instructions for bfloat16, OpenVINO would compute in it.
+    config = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+    request = openvino.Core().compile_model(path, "CPU", config).create_infer_request()
+    return Deployed(lambda x: request.infer([x.numpy()])[0].copy(), path.stat().st_size)
+
+
 def exported(network: torch.nn.Module, folder: Path, x: Any) -> dict[str, Deployed]:
-    """Return a network in ONNX Runtime, with weights of 32 bits and of 8 bits."""
+    """Return an exported network: in ONNX Runtime, there with weights of 8 bits, in OpenVINO."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     whole, small = folder / "whole.onnx", folder / "small.onnx"
@@ -171,7 +181,8 @@ def exported(network: torch.nn.Module, folder: Path, x: Any) -> dict[str, Deploy
             verbose=False,
         )
         quantize_dynamic(whole, small, weight_type=QuantType.QUInt8)
-    return dict(zip(ENGINES[1:], map(in_onnx, (whole, small)), strict=True))
+    made = in_onnx(whole), in_onnx(small), in_openvino(whole)
+    return dict(zip(ENGINES[1:], made, strict=True))
 
 
 def ways(model: torch.nn.Module, x: Any) -> tuple[dict[tuple[str, str], Deployed], Record]:
@@ -198,7 +209,7 @@ def measure(options: argparse.Namespace) -> tuple[list[str], Record]:
         torch.set_num_threads(before)
     found: Record = {"threads": 1, "rounds": options.rounds, "seed": options.seed}
     found |= {"epochs": options.epochs, "threshold": THRESHOLD, "rows": rows}
-    return [*_torch.PACKAGES, "onnxruntime", "scikit-learn"], found
+    return [*_torch.PACKAGES, "onnxruntime", "openvino", "scikit-learn"], found
 
 
 def _rows(name: str, options: argparse.Namespace) -> list[Record]:

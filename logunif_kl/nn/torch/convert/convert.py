@@ -124,8 +124,9 @@ def to_variational(
     init, reset, tie, resize, load or configure as a word of their name), get the parameter of a
     layer: the means. So does all code that calls ``parameters()``, ``get_parameter`` or
     ``state_dict`` or reads ``_parameters``, a function that a module hands to another thread, and a
-    module that keeps the weight in an attribute of its own, of which a warning tells. Functions of `torch.func` and of TorchScript that another
-    module calls with the weight of a layer give NaN instead of the error.
+    module that keeps the weight in an attribute of its own, of which a warning tells. Functions of
+    `torch.func` and of TorchScript that another module calls with the weight of a layer give NaN
+    instead of the error.
 
     Examples
     --------

@@ -161,11 +161,13 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
         wanted: tuple[bool, bool, bool],
         factor: float = 1.0,
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        rows = grad.reshape(grad.shape[:-1].numel(), grad.shape[-1])
+        rows, inputs = grad, input
+        if grad.ndim != 2:
+            rows = grad.reshape(grad.shape[:-1].numel(), grad.shape[-1])
+            inputs = input.reshape(len(rows), input.shape[-1])
         d_weight = None
         if wanted[1]:
             # Let addmm multiply by `factor`, because this takes no extra time.
-            inputs = input.reshape(len(rows), input.shape[-1])
             d_weight = torch.addmm(grad.new_empty(()), rows.mT, inputs, beta=0, alpha=factor)
         return grad @ weight if wanted[0] else None, d_weight, rows.sum(0) if wanted[2] else None
 

@@ -255,6 +255,8 @@ def check_tensor(name: str, given: Any, instead: str) -> None:
 
 def check_input(input: Any) -> None:
     """Raise if the input of a layer is `Moments`, or is not a tensor of real numbers."""
+    if isinstance(input, Tensor) and input.is_floating_point():
+        return
     if isinstance(input, Moments):
         raise TypeError(
             "moments were given to a layer that has no rule for moments: use VariationalLinear or "

@@ -15,7 +15,6 @@ from contextlib import nullcontext
 from typing import Any, Literal, Protocol
 
 import torch
-import torch.nn.functional as F
 from torch.autograd import Function
 
 from ....torch._internals import plain, transformed
@@ -145,9 +144,12 @@ def with_noise(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
     return mean + deviation.to(mean.dtype) * noise
 
 
+_AS_IT_IS = nullcontext()
+
+
 def without_autocast(device: str) -> Any:
     if device == "meta" or not torch.is_autocast_enabled(device):
-        return nullcontext()
+        return _AS_IT_IS
     return torch.autocast(device, enabled=False)
 
 
@@ -187,8 +189,8 @@ class _Fused(Function):
         device = input.device.type
         autocast = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if autocast else input.dtype
-        with without_autocast(device):
-            x, w, b = _to(dtype, input, weight, bias)
+        with without_autocast(device) if autocast else _AS_IT_IS:
+            x, w, b = _to(dtype, input, weight, bias) if autocast else (input, weight, bias)
             output = layer._product(x, w, b)
             noise = draw(output)
             variances = _cast(variances_of(weight, given, form), _second(dtype))
@@ -202,7 +204,7 @@ class _Fused(Function):
             # Divide by inf where the deviation is at most `least`, so that its gradient is 0 there.
             least = torch.finfo(deviation.dtype).tiny ** 0.5
             ratio = _cast(noise, deviation.dtype)
-            ratio.div_(F.threshold(deviation, least, math.inf, inplace=True))
+            ratio.div_(torch.threshold_(deviation, least, math.inf))
         few = variances.dtype == x.dtype == weight.dtype and dtype.itemsize > 2
         few = few and variances.numel() + squares.numel() <= _FEW
         ctx.save_for_backward(x, weight, bias, given, ratio, *((variances, squares) if few else ()))

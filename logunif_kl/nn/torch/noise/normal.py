@@ -197,7 +197,7 @@ def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | Non
         generator = None
     if generator is not None:
         _check(generator, device)
-    if hasattr(like, "placements"):
+    if type(like) is not Tensor and hasattr(like, "placements"):
         return _distributed(shape, like, generator)
     if generator is not None and torch.compiler.is_exporting():
         raise ValueError(

@@ -109,7 +109,8 @@ class GaussianWeights(VariationalModule):
 
     def _typed(self) -> Tensor:
         """Return the result of `_bounded` in the dtype of the weight."""
-        return self._bounded().to(self._lk_stored.dtype)
+        found, dtype = self._bounded(), self._lk_stored.dtype
+        return found if found.dtype == dtype else found.to(dtype)
 
     def _masked(self) -> Tensor:
         """Return the means with which the layer computes: without those that an `ELBO` masks."""
