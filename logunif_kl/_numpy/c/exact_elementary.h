@@ -59,15 +59,33 @@ REACHED(LK_NAME(index_down), V, from_above)
 #define index_up LK_NAME(index_up)
 #define index_down LK_NAME(index_down)
 
-/* k_first + v (k_(first+1) + ...) by Horner's rule. Two polynomials in v^2 would be 5 % faster, but
- * would add a quarter of an ulp to the error. */
+/* The coefficients in two successive rows, which AVX2 reads together; see `exact_simd.h`. */
+#ifndef lookup_two
+#define LK_BY_RANGE(table) NULL
+#define lookup_two(table, by_range, rows, row, i, first, second)    \
+    do {                                                            \
+        *(first) = lookup((table)[row], i);                         \
+        *(second) = lookup((table)[(row) + 1], i);                  \
+    } while (0)
+#endif
+
+/* k3 + v (k4 + ...) by Horner's rule. Two polynomials in v^2 would be 5 % faster, but would add a
+ * quarter of an ulp to the error. */
 LK_INLINE V
-LK_NAME(horner)(const double (*table)[8], int degree, int first, I i, V v)
+LK_NAME(horner)(const double (*table)[8], const double *by_range, int degree, I i, V v)
 {
-    V s = lookup(table[FIRST + degree - 1], i);
+    int k = FIRST + degree - 2;
+    V s = lookup(table[k + 1], i), even, odd;
+    if (degree % 2 == 0) {
+        lookup_two(table, by_range, FIRST + degree, k, i, &even, &odd);
+        s = MADD(odd, v, even);
+        k--;
+    }
 #pragma GCC unroll 32
-    for (int k = degree - 2; k >= first; k--)
-        s = MADD(s, v, lookup(table[FIRST + k], i));
+    for (; k > FIRST + 2; k -= 2) {
+        lookup_two(table, by_range, FIRST + degree, k - 1, i, &even, &odd);
+        s = MADD(MADD(s, v, odd), v, even);
+    }
     return s;
 }
 #define horner LK_NAME(horner)
@@ -75,15 +93,17 @@ LK_NAME(horner)(const double (*table)[8], int degree, int first, I i, V v)
 /* P(v) in two words, or P(v) + v_lo P'(v) if v_lo is not NULL. P'(v) is s_hi + p + v^2 s'(v), but
  * the last term is so small that it is left out. */
 LK_INLINE pair
-LK_NAME(polynomial)(const double (*table)[8], int degree, I i, V v, const V *v_lo)
+LK_NAME(polynomial)(const double (*table)[8], const double *by_range, int degree, I i, V v,
+                    const V *v_lo)
 {
-    V s = horner(table, degree, 1, i, v);
-    V k1 = lookup(table[FIRST], i), base = lookup(table[BASE_HI], i);
+    V base, base_lo, k1, k2;
+    lookup_two(table, by_range, FIRST + degree, BASE_HI, i, &base, &base_lo);
+    lookup_two(table, by_range, FIRST + degree, FIRST, i, &k1, &k2);
+    V s = MADD(horner(table, by_range, degree, i, v), v, k2);
     V p = v * s;
     V s_hi = k1 + p;
     V s_lo = ((k1 - s_hi) + p) + product_error(v, s, p);
     V q = v * s_hi;
-    V base_lo = lookup(table[BASE_LO], i);
     V q_lo = MADD(v, s_lo, product_error(v, s_hi, q))
              + (v_lo == NULL ? base_lo : MADD(*v_lo, s_hi + p, base_lo));
     pair r;
@@ -91,15 +111,18 @@ LK_NAME(polynomial)(const double (*table)[8], int degree, I i, V v, const V *v_l
     r.lo = ((base - r.hi) + q) + q_lo;
     return r;
 }
-#define polynomial LK_NAME(polynomial)
+#define polynomial(table, ...) LK_NAME(polynomial)(table, LK_BY_RANGE(table), __VA_ARGS__)
 
 /* P(v) as one double, which is enough for float32 results. */
 LK_INLINE V
-LK_NAME(polynomial_f32)(const double (*table)[8], int degree, I i, V v)
+LK_NAME(polynomial_f32)(const double (*table)[8], const double *by_range, int degree, I i, V v)
 {
-    return MADD(horner(table, degree, 0, i, v), v, lookup(table[BASE_HI], i));
+    V k1, k2;
+    lookup_two(table, by_range, FIRST + degree, FIRST, i, &k1, &k2);
+    V s = MADD(MADD(horner(table, by_range, degree, i, v), v, k2), v, k1);
+    return MADD(s, v, lookup(table[BASE_HI], i));
 }
-#define polynomial_f32 LK_NAME(polynomial_f32)
+#define polynomial_f32(table, ...) LK_NAME(polynomial_f32)(table, LK_BY_RANGE(table), __VA_ARGS__)
 
 /* 2^n for an integer -1023 < n < 1024. The argument is n + MAGIC. */
 LK_INLINE V

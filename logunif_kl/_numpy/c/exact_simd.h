@@ -9,6 +9,7 @@
  *   V      doubles        M   one truth value per double
  *          vmax(a, b) and vmin(a, b) are b where a or b is NaN
  *   U      their bits     I   an index 0..7 per double, into a row of a table
+ *          lookup_two (AVX2) reads two rows; `exact_elementary.h` defines it for the others
  *          below(a, b) compares bits as signed integers, without floating-point exceptions
  *          load_f32_rare and store_f32_rare convert subnormal floats as integers, in units of
  *          2^-149, because an instruction for floats would read or return a subnormal number
@@ -145,6 +146,23 @@ lookup_avx2(const double *row, __m256i i)
     return _mm256_blendv_pd((__m256d)low, (__m256d)high, (__m256d)_mm256_slli_epi64(i, 61));
 }
 #define lookup(row, i) lookup_avx2(row, i)
+
+/* One load reads two successive coefficients of a range. `lookup` takes two permutations for each
+ * coefficient, and many processors have a single unit for permutations. */
+LK_INLINE void
+lookup_two_avx2(const double *by_range, int rows, int row, __m256i i, __m256d *first,
+                __m256d *second)
+{
+#define TWO_OF(lane) _mm_load_pd(by_range + row + LK_EVEN(rows) * _mm256_extract_epi64(i, lane))
+    __m256d even = _mm256_set_m128d(TWO_OF(2), TWO_OF(0));
+    __m256d odd = _mm256_set_m128d(TWO_OF(3), TWO_OF(1));
+#undef TWO_OF
+    *first = _mm256_unpacklo_pd(even, odd);
+    *second = _mm256_unpackhi_pd(even, odd);
+}
+#define LK_BY_RANGE(table) table##_BY_RANGE[0]
+#define lookup_two(table, by_range, rows, row, i, first, second) \
+    lookup_two_avx2(by_range, rows, row, i, first, second)
 
 #elif LK_ISA == LK_NEON
 

@@ -25,6 +25,8 @@
 #undef index_count
 #undef index_of_bits
 #undef lookup
+#undef lookup_two
+#undef LK_BY_RANGE
 #undef index_is
 #undef any
 #undef below

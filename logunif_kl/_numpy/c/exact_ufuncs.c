@@ -48,6 +48,32 @@ typedef struct {
 /* The indices of the rows of a table of coefficients. */
 enum { BOUNDS, CENTRE, BASE_HI, BASE_LO, FIRST };
 
+#ifdef LK_X86
+
+/* The tables again, with a row for each range and an even number of columns, for AVX2. */
+#define LK_EVEN(n) ((n) + (n) % 2)
+#define LK_TABLES(X)                                                             \
+    X(KL_GAP_D) X(KL_GAP_GRAD_D) X(KL_GAP_HESS_D)                                \
+    X(NEG_KL_D) X(NEG_KL_GRAD_D) X(NEG_KL_HESS_D)                                \
+    X(KL_GAP_S) X(KL_GAP_GRAD_S) X(KL_GAP_HESS_S)                                \
+    X(NEG_KL_S) X(NEG_KL_GRAD_S) X(NEG_KL_HESS_S)
+#define BY_RANGE(table) \
+    static LK_ALIGNED double table##_BY_RANGE[8][LK_EVEN(FIRST + table##_DEGREE)];
+LK_TABLES(BY_RANGE)
+
+static void
+fill_by_range(void)
+{
+#define FILL(table)                                                              \
+    for (int k = 0; k < FIRST + table##_DEGREE; k++)                             \
+        for (int range = 0; range < 8; range++)                                  \
+            table##_BY_RANGE[range][k] = table[k][range];
+    LK_TABLES(FILL)
+#undef FILL
+}
+
+#endif
+
 /* The bytes of an argument in one block, and the distance in bytes for prefetching. */
 enum { LK_BLOCK = 2048, LK_AHEAD = 2048 };
 
@@ -73,6 +99,9 @@ find_available(void)
     number_available = 0;
 #ifdef LK_HAS
     __builtin_cpu_init();
+#endif
+#ifdef LK_X86
+    fill_by_range();
 #endif
 #define FIND(isa, present)                                              \
     if (present)                                                        \
