@@ -30,7 +30,7 @@ def available(tensor: Tensor) -> bool:
 @cache
 def _number() -> Tensor:
     """Return a 0-d tensor to pass to `empty_like`, which is faster than `empty` with a shape."""
-    return torch.zeros((), device="cpu")
+    return torch.zeros((), dtype=torch.float32, device="cpu")
 
 
 class CpuFloat32(Cpu):

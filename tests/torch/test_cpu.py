@@ -297,6 +297,21 @@ class TestFloat32:
         compare(MAIN[1], {(2, 0): found}, torch.float32)
 
 
+@FLOAT32
+def test_the_default_dtype_is_not_that_of_a_sum():
+    _cpu_float32._number.cache_clear()
+    before = torch.get_default_dtype()
+    mu = torch.ones(3, dtype=torch.float32)
+    expected = lt.neg_kl_normal(mu, mu, reduction="sum")
+    _cpu_float32._number.cache_clear()
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = lt.neg_kl_normal(mu, mu, reduction="sum")
+    finally:
+        torch.set_default_dtype(before)
+    assert (found.dtype, found) == (torch.float32, expected)
+
+
 WITHOUT = """
 import sys
 sys.modules["logunif_kl._numpy._float32"] = None

@@ -18,8 +18,6 @@ ALL = experiments()
 NOT_RUN = {
     "haussmann2018.authors_initial",
     "haussmann2018.published_dense",
-    "kingma2015.convergence",
-    "kingma2015.minibatch_size",
 }
 
 

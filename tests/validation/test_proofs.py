@@ -36,9 +36,14 @@ def test_every_function_has_a_claim():
     assert all(set(claim) == {"fused", "unfused"} for claim in CLAIMS.values())
 
 
+def kernel_in_c():
+    kernel = ufuncs.kernel_name()
+    return pytest.skip("the kernel in use is in Python") if kernel == "python" else kernel
+
+
 def test_the_graph_is_the_kernel(monkeypatch):
     monkeypatch.setattr(check, "BATCH", 25_000)
-    kernel = ufuncs.kernel_name()
+    kernel = kernel_in_c()
     arithmetic = next(name for name, kernels in command.KERNELS.items() if kernel in kernels)
     graph = FUSED if arithmetic == "fused" else trace(fused=False)
     for name in FUNCTIONS:
@@ -95,7 +100,7 @@ def test_an_unknown_function(capsys):
 
 def test_the_graph_in_float32_is_the_kernel(monkeypatch):
     monkeypatch.setattr(check_float32, "BATCH", 25_000)
-    fused = ufuncs.kernel_name() in command.KERNELS["fused"]
+    fused = kernel_in_c() in command.KERNELS["fused"]
     found, tried = check_float32.differing(check_float32.graph_of(fused))
     assert found == 0
     assert tried > 400_000

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -15,7 +18,7 @@ from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
 from ...torch._sharded import distributed_as
-from .arguments import check_parameters
+from .arguments import check_parameters, shown_name
 
 _COMPUTE = (BasePruningMethod, WeightNorm)
 """Hooks that are safe to call. `spectral_norm` is excluded: each call changes its state."""
@@ -101,11 +104,52 @@ def own_parameter(module: Any, name: str) -> Any:
     return module._parameters.get(f"{name}_orig") if found is None else found
 
 
+def held(value: Any, seen: set[int] | None = None) -> Iterator[Any]:
+    """Yield an attribute of a module, and what it holds in containers, partials and closures."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    yield value
+    parts: Iterable[Any] = ()
+    if isinstance(value, dict):
+        parts = value.values()
+    elif isinstance(value, (list, tuple)):
+        parts = value
+    elif isinstance(value, partial):
+        parts = (value.func, *value.args, *value.keywords.values())
+    elif isinstance(value, FunctionType):
+        parts = _closure(value)
+    for part in parts:
+        yield from held(part, seen)
+
+
+def _closure(function: FunctionType) -> Iterator[Any]:
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # The cell is still empty.
+            yield cell.cell_contents
+
+
+def _warn_of_closures(model: torch.nn.Module) -> None:
+    own = {id(x) for x in (*model.modules(), *model.parameters())}
+    for name, module in model.named_modules():
+        for attribute, value in vars(module).items():
+            functions = [x for x in held(value) if isinstance(x, FunctionType)]
+            if any(id(part) in own for x in functions for part in held(x)):
+                warnings.warn(
+                    f"{attribute!r} of {shown_name(name)} is a function whose closure holds a part "
+                    "of the model. Copying a model copies no closure, so the copy computes with "
+                    "that part of the original: make the function a method",
+                    stacklevel=4,
+                )
+
+
 def copies(model: torch.nn.Module) -> dict[int, Any]:
     """Return copies of tensors that autograd computed, as the memo that `copy.deepcopy` needs.
 
     They are the weights that hooks compute, and other tensors that modules keep.
     """
+    _warn_of_closures(model)
     found: dict[int, Any] = {}
     for module in model.modules():
         for value in module.__dict__.values():

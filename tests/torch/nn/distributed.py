@@ -247,6 +247,7 @@ PARALLEL = {
     "input": {"posterior": nn.Multiplicative("input")},
     "scaled": {"posterior": nn.Scaled()},
     "prior": {"penalty": nn.NormalPrior(1.0)},
+    "horseshoe": {"penalty": nn.HorseshoePrior(1.0)},
 }
 
 
@@ -349,6 +350,10 @@ def converted(mesh):
         if name in ("GRU", "layer") and not of_part:
             for refused in (nn.to_deterministic, nn.to_compact, nn.prune):
                 yield f"FSDP2:{name}:{refused.__name__}", says(refused, model, "sharded by FSDP")
+        plain = First(make())
+        model = copy.deepcopy(plain)
+        fully_shard(model.inner, mesh=mesh)
+        yield f"FSDP2:plain {name}:{of_part}", nn.sparsity(model) == nn.sparsity(plain)
 
 
 PRUNED = {

@@ -6,6 +6,7 @@ What is drawn is compared with `to_sample`, which makes a plain network of an ex
 import contextlib
 import copy
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import MethodType
 
 import pytest
@@ -411,7 +412,11 @@ def test_a_weight_that_is_tied_later(kind):
 
 
 @pytest.mark.parametrize(
-    "keep", [lambda w: [w], lambda w: {"w": w}, lambda w: torch.nn.ParameterList([w])]
+    "keep",
+    [
+        *(lambda w: [w], lambda w: {"w": w}, lambda w: torch.nn.ParameterList([w])),
+        lambda w: partial(F.linear, weight=w),
+    ],
 )
 def test_a_second_reference_to_a_weight(keep):
     """It gives the parameter itself, and no code of a layer runs that could refuse."""
@@ -424,6 +429,28 @@ def test_a_second_reference_to_a_weight(keep):
 
     with pytest.warns(UserWarning, match=r"keeps the weight of a variational layer in an attrib"):
         nn.to_variational(Keeps())
+
+
+def test_a_closure_over_a_layer():
+    """`copy.deepcopy` copies no closure, so a copy would call the layer of the original."""
+
+    class Closes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(4, 3)
+            self.run = lambda x: self.inner(x)
+
+        def forward(self, x):
+            return self.run(x)
+
+    words = "'run' of the model is a function whose closure holds a part of the model"
+    with pytest.warns(UserWarning, match=words):
+        nn.to_variational(Closes())
+    model = nn.to_variational(Closes(), inplace=True)
+    assert differs(lambda: model(torch.ones(2, 4)))
+    for copied in (nn.to_deterministic, nn.to_sparse, nn.to_compact):
+        with pytest.warns(UserWarning, match=words):
+            copied(model)
 
 
 class Transformed(torch.nn.Module):

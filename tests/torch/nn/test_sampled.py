@@ -673,6 +673,47 @@ class TestTransforms:
         found = [torch.autograd.grad(loss, [*model.parameters()]) for loss in losses]
         assert all(map(torch.equal, *found))
 
+    def test_a_sample_within_a_checkpoint(self):
+        """The second run draws it again, which must not give another sample."""
+        model, x = nn.to_variational(Loop()), torch.ones(5, 2, 3)
+
+        def run(draws):
+            with nn.sampled(model, draws()):
+                return model(x).square()
+
+        def gradients(draws, checkpointed):
+            again = partial(torch.utils.checkpoint.checkpoint, use_reentrant=False)
+            loss = seeded(lambda draws: again(run, draws) if checkpointed else run(draws), draws)
+            return torch.autograd.grad(loss.sum(), [*model.parameters()])
+
+        for draws in (lambda: None, lambda: generator(3)):
+            assert all(map(torch.equal, gradients(draws, True), gradients(draws, False)))
+        shared = generator(3)
+        with pytest.raises(RuntimeError, match=r"begin sampled\(model, generator\) outside of"):
+            gradients(lambda: shared, True)
+
+    def test_a_weight_of_a_module_without_noise(self):
+        class Words(torch.nn.Embedding):
+            """A subclass, which is not converted."""
+
+        class Tied(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.words, self.out = Words(7, 4), torch.nn.Linear(4, 7, bias=False)
+                self.out.weight = self.words.weight
+
+            def forward(self, x):
+                return self.out(self.words(x).tanh())
+
+        with pytest.warns(UserWarning, match="keeps the weight|without noise"):
+            model = nn.to_variational(Tied(), posterior=nn.Additive(initial=0.0))
+        x = torch.arange(7)
+        with nn.sampled(model, generator(3)):
+            expected = model(x)
+        assert torch.equal(nn.to_sample(model, generator(3))(x), expected)
+        with pytest.raises(ValueError, match="share a weight, of which each would need a mask"):
+            nn.prune(model)
+
     def test_exports(self):
         model, x = nn.to_variational(Loop()), torch.randn(5, 2, 3)
         training = torch.export.export(model, (x,)).module()

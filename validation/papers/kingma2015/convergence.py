@@ -134,7 +134,7 @@ def draw(record: Record) -> Any:
         for axes in (of_bound, of_error):
             plain_log_scale(axes)
             axes.set_title(f"minibatches of {size}", fontsize="medium")
-        of_bound.set_ylabel("−expected log-likelihood of a training image")
+        of_bound.set_ylabel("−expected log-likelihood\nof a training image")
         of_error.set_ylabel("test error in %")
     for axes in grid[-1]:
         axes.set_xlabel("epochs")

@@ -14,7 +14,7 @@ from torch.nn.utils import parametrize
 
 from ...._display import Table, Tabular, shown_few
 from ..arguments import REMOVE_PARAMETRIZATIONS, check_module, shown_name
-from ..hooks import copies
+from ..hooks import copies, held
 from ..layers.base import VariationalLayer
 from ..layers.conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ..layers.embedding import VariationalEmbedding
@@ -190,9 +190,6 @@ def warn_of_kept(model: torch.nn.Module) -> None:
 
 
 def _held(module: torch.nn.Module) -> Iterator[int]:
-    """Yield the `id` of what the attributes of a module hold, also in lists and dicts."""
+    """Yield the `id` of what the attributes of a module hold, also in lists and partials."""
     for value in vars(module).values():
-        if isinstance(value, (dict, list, tuple)):
-            yield from map(id, value.values() if isinstance(value, dict) else value)
-        else:
-            yield id(value)
+        yield from map(id, held(value))

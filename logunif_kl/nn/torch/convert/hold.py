@@ -85,6 +85,7 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
         # Draw all noise here, so that it does not depend on the order of the calls.
         with torch.no_grad():
             _weights(model)
+        kept.drawn = True
         yield
 
 
@@ -123,16 +124,29 @@ def to_sample(model: torch.nn.Module, generator: torch.Generator | None = None) 
     with sampled(model, generator):
         found = _weights(model)
     result = to_deterministic(model)
-    given: dict[int, Tensor] = {}
+    given: dict[int, Tensor | None] = dict.fromkeys(_held_by_others(model, result), None)
     for name, own, weight in found:
         plain: Any = result.get_submodule(name)
         parameter = plain._parameters[own]
-        if not given.setdefault(id(parameter), weight).equal(weight):
-            # Two layers share means, but an embedding has no noise at its `padding_idx`.
+        before = given.setdefault(id(parameter), weight)
+        if before is None or not before.equal(weight):
+            # A module without noise shares the means, or an embedding, which has no noise at its
+            # `padding_idx`.
             setattr(plain, own, torch.nn.Parameter(weight, parameter.requires_grad))
             continue
         parameter.copy_(weight)
     return result
+
+
+def _held_by_others(model: torch.nn.Module, result: torch.nn.Module) -> list[int]:
+    """Return the `id` of the parameters in a copy whose modules have no noise in the model."""
+    copies = dict(result.named_modules())
+    return [
+        id(parameter)
+        for name, module in model.named_modules()
+        if name in copies and not isinstance(module, VariationalModule)
+        for parameter in copies[name]._parameters.values()
+    ]
 
 
 def _weights(model: torch.nn.Module) -> list[tuple[str, str, Tensor]]:

@@ -12,7 +12,7 @@ from ...sparsity import SILENT, THRESHOLD, check_threshold, is_noisy
 from ..arguments import check_parameters, check_shape, whole
 from ..hooks import masked
 from ..weights.models import gaussians
-from ..weights.weight import weights
+from ..weights.weight import VariationalModule, weights
 from .sparsity import kept_weights
 
 Tensor = torch.Tensor
@@ -46,7 +46,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     TypeError
         If `model` is not a module, `threshold` is not a number, or another hook computes a weight.
     ValueError
-        If there are no variational layers, a layer has no shape yet, `threshold` is NaN, or layers
+        If there are no variational layers, a layer has no shape yet, `threshold` is NaN, or modules
         share a weight.
 
     See Also
@@ -180,9 +180,16 @@ def _check_prunable(model: torch.nn.Module) -> None:
         if not masked(weight.module, weight.name):
             own = (weight.name, weight.parameters[0])
             check_parameters(name, weight.module, own)
-        other = first.setdefault(id(weight.own(weight.name)), name)
-        if other != name:
-            raise ValueError(
-                f"modules {other!r} and {name!r} share a weight, which would get two masks: use "
-                "to_deterministic"
-            )
+        _check_alone(first.setdefault(id(weight.own(weight.name)), name), name)
+    for name, module in model.named_modules():
+        if not isinstance(module, VariationalModule):
+            for parameter in module._parameters.values():
+                _check_alone(first.get(id(parameter), name), name)
+
+
+def _check_alone(other: str, name: str) -> None:
+    if other != name:
+        raise ValueError(
+            f"modules {other!r} and {name!r} share a weight, of which each would need a mask: use "
+            "to_deterministic"
+        )

@@ -21,7 +21,7 @@ from ..convert.convert import to_deterministic
 from ..hooks import refresh
 from ..layers.dropout import GaussianDropoutLinear
 from ..priors.penalty import gathered
-from ..weights.kinds import has_sampled_form, matrices
+from ..weights.kinds import class_of, has_sampled_form, matrices
 from ..weights.models import gaussians, kind_name
 from ..weights.sampled import SUFFIX
 from ..weights.weight import VariationalModule, Weight
@@ -276,7 +276,7 @@ def _weights_of(module: torch.nn.Module) -> list[Weight]:
         return module._lk_weights()
     if has_sampled_form(module):
         return [Weight(module, name) for name in matrices(module)]
-    kind = type(module)
+    kind = class_of(module)
     if parametrize.is_parametrized(module):
         kind = kind.__bases__[0]
     is_layer = kind in (*VARIATIONAL, GaussianDropoutLinear)

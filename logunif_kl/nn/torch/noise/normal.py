@@ -129,7 +129,9 @@ class StochasticModule(torch.nn.Module):
         if may_be_checkpointed():
             kept = self._lk_kept
             if kept is not None and kept.in_checkpoint:
-                kept = "of the checkpoint"  # which opens another context when it runs again
+                if not kept.drawn:
+                    return mask
+                kept = kept.numbers()  # The second run opens another context.
             return as_before(self, (self._lk_sampling > 0 and not self.training, kept), mask)
         if masks and mask is None:
             raise RuntimeError(
@@ -168,6 +170,16 @@ class KeptNoise:
         self._keys, self._generator = keys, generator
         self.in_checkpoint = in_checkpoint()
         self._found: dict[tuple[int, tuple[int, ...]], Tensor] = {}
+        self._numbers: tuple[float, ...] | None = None
+        self.drawn = False
+        """Whether the context has drawn all noise."""
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return numbers that another draw would change."""
+        if self._numbers is None:
+            kept: Any = (getattr(x, "_local_tensor", x) for x in self._found.values())
+            self._numbers = tuple([float(x.flatten()[0]) for x in kept if x.numel()])
+        return self._numbers
 
     def of(self, module: StochasticModule, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
         # In a trace of torch.jit, the sizes are tensors, which are equal to no others.

@@ -94,8 +94,9 @@ class _FirstRun:
 PLAIN_NOISE = (False, None)
 _OTHER_NOISE = (
     "the backward pass runs a {} again, for torch.utils.checkpoint, but its noise is not that of "
-    "the first run, because a context of sampled or sampling began or ended meanwhile: call "
-    "backward() within the same context as the model"
+    "the first run, because a context of sampled or sampling began or ended meanwhile, or drew "
+    "other numbers from a generator: call backward() within the same context as the model, and "
+    "begin sampled(model, generator) outside of the checkpoint"
 )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.autograd import Function
 
 from ...._priors import horseshoe, student
 from ....torch._internals import apply, called_by_compiler, plain
+from ....torch._sharded import distributed, on_shards
 
 Tensor = torch.Tensor
 
@@ -61,6 +63,8 @@ def _by_blocks(
     function: Callable[..., tuple[Tensor, ...]], *given: Tensor, block: int
 ) -> tuple[Tensor, ...]:
     """On a CPU, compute block by block, so that the operations stay in its cache."""
+    if distributed(*given):
+        return on_shards(partial(_by_blocks, function, block=block))(*given)
     if given[0].device.type != "cpu" or given[0].numel() <= block or not plain(*given):
         return function(*given)
     blocks = zip(*(x.reshape(-1).split(block) for x in given), strict=True)

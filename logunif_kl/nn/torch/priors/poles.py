@@ -52,7 +52,7 @@ class HorseshoePrior(_priors.HorseshoePrior):
     each weight. The errors found against quadrature in 50 digits are at most (20 + 2 abs(-KL)) eps
     for the value, 10 eps for the derivative in `log_sigma2`, and 20 eps times the derivative for
     that in `mu`, unless abs(mu) is below 1e-30 and `log_sigma2` below -150. Second derivatives are
-    computed by automatic differentiation of the first. DTensors raise an error.
+    computed by automatic differentiation of the first.
 
     References
     ----------

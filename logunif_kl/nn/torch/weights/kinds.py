@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import Any
 
@@ -21,9 +22,17 @@ def _kinds() -> tuple[type[torch.nn.Module], ...]:
     )
 
 
+def class_of(module: torch.nn.Module) -> Any:
+    """Return the class of a module, which `fully_shard` replaces by a subclass."""
+    kind: Any = type(module)
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    sharded = fsdp is not None and issubclass(kind, fsdp.FSDPModule)
+    return kind.__bases__[1] if sharded else kind
+
+
 def has_sampled_form(module: torch.nn.Module) -> bool:
     """Whether `to_variational` converts a module to a sampled one, unless told otherwise."""
-    kind = type(module)
+    kind = class_of(module)
     hugging_face = (kind.__module__, kind.__name__) == ("transformers.pytorch_utils", "Conv1D")
     return kind in _kinds() or hugging_face
 
