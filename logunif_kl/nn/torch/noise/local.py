@@ -144,12 +144,9 @@ def with_noise(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
     return mean + deviation.to(mean.dtype) * noise
 
 
-_AS_IT_IS = nullcontext()
-
-
 def without_autocast(device: str) -> Any:
     if device == "meta" or not torch.is_autocast_enabled(device):
-        return _AS_IT_IS
+        return nullcontext()
     return torch.autocast(device, enabled=False)
 
 
@@ -189,7 +186,7 @@ class _Fused(Function):
         device = input.device.type
         autocast = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if autocast else input.dtype
-        with without_autocast(device) if autocast else _AS_IT_IS:
+        with without_autocast(device) if autocast else nullcontext():
             x, w, b = _to(dtype, input, weight, bias) if autocast else (input, weight, bias)
             output = layer._product(x, w, b)
             noise = draw(output)
