@@ -204,10 +204,12 @@ HELD = {
         r"kernels->": {"torch/c/work.h", OF_JAX},
     },
     "*.py": {
-        # Numba gives the kernels its arrays, and a checkpoint tells noise apart by its address.
+        # Numba gives the kernels its arrays, a checkpoint tells noise apart by its address, and a
+        # weight without noise refuses to give its address.
         r"data_ptr|buffer_pointer|from_address|cffi|_array_interface__": {
             "_numba/__init__.py",
             "nn/torch/noise/recomputation.py",
+            "nn/torch/noise/undrawn.py",
         },
         # Of functions of libtorch, and of the loops of the ufuncs.
         r"ctypes|__dlpack_c_exchange_api__": {"_numba/__init__.py", "torch/_kernels.py"},
