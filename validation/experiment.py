@@ -94,7 +94,7 @@ class Experiment:
         small = "a small form that takes seconds"
         if self.images:
             variable = data.VARIABLES[self.images]
-            text = f"{self.images}: .npz or IDX files (default: ${variable})"
+            text = f"{self.images} {data.FORMS[self.images]} (default: ${variable})"
             add("--data", metavar="FILE", help=text)
             small = "a small form on scikit-learn's digits: seconds"
         add("--quick", action="store_true", help=small)

@@ -16,7 +16,10 @@ from validation.paths import ROOT  # noqa: E402
 ALL = experiments()
 # Their code is there, and their full runs have not ended.
 NOT_RUN = {
+    "kingma2015.convolutional",
+    "molchanov2017.colour",
     "haussmann2018.authors_initial",
+    "haussmann2018.colour",
     "haussmann2018.published_dense",
 }
 
@@ -39,7 +42,7 @@ class TestEach:
     def test_the_committed_record_is_a_full_one_of_the_data(self, name, made):
         assert made["settings"]["quick"] is False
         data = ALL[name].images
-        assert made.get("data", {"name": data})["name"] == data
+        assert made.get("data", {"name": str(data)})["name"].partition(",")[0] == str(data)
         assert str(ROOT) not in json.dumps(made)
 
     def test_the_page_shows_the_record(self, name, made):

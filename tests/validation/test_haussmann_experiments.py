@@ -55,14 +55,14 @@ def test_the_pages_say_what_our_copy_and_the_published_code_are():
 
 def test_the_network_of_the_paper():
     """784 pixels: 20 and 50 channels, and 800 inputs of 500 units."""
-    model = networks.network(784, 1, seeded(1, 1))
+    model = networks.network((1, 28, 28), 1, seeded(1, 1))
     shapes = [tuple(m.weight.shape) for m in model if isinstance(m, nn.VariationalLayer)]
     assert shapes == [(20, 1, 5, 5), (50, 20, 5, 5), (500, 800), (10, 500)]
     assert model(torch.zeros(2, 784)).shape == (2, 10)
 
 
 def test_the_initial_values_of_the_published_code():
-    model = networks.network(784, 1, seeded(1, 1))
+    model = networks.network((1, 28, 28), 1, seeded(1, 1))
     networks.as_the_authors(model, seeded(1, 3))
     for layer in model:
         if isinstance(layer, nn.VariationalLayer):

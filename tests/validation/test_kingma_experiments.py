@@ -12,6 +12,7 @@ pytest.importorskip("sklearn")
 from tests.validation.experiments import committed, quick  # noqa: E402
 from validation.papers.kingma2015 import (  # noqa: E402
     convergence,
+    convolutional,
     gradient_variance,
     minibatch_size,
     printed,
@@ -35,6 +36,25 @@ def test_figure_1a_as_its_authors_would_judge():
     assert agrees["variational dropout A2 beats binary dropout"] is None
     page = test_error.show(records("test_error"))
     assert "mean rate 0.39 in the output layer, and 0.50 or more in the others" in page
+
+
+def test_the_network_of_figure_1b():
+    """The weights of a seed are the same for every method; stride 2 leaves 8 by 8 pixels of 32."""
+    images = torch.zeros(2, 3072)
+    first, *others = (
+        convolutional.network(method, (3, 32, 32), 32, 1, torch.Generator())
+        for method in convolutional.METHODS
+    )
+    shapes = [tuple(weight.shape) for weight in first.parameters() if weight.ndim > 1]
+    assert shapes == [(32, 3, 5, 5), (64, 32, 5, 5), (128, 4096), (128, 128), (10, 128)]
+    expected = first.eval()(images)
+    for other in others:
+        torch.testing.assert_close(other.eval()(images), expected, rtol=1e-5, atol=1e-6)
+    (rates,) = {
+        tuple(round(row["mean_dropout_rate"], 6) for row in networks.learned_alphas(other))
+        for other in others[2:]
+    }
+    assert rates == (0.2, 0.5, 0.5, 0.5, 0.5)
 
 
 class TestGradientVariance:

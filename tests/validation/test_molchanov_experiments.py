@@ -13,11 +13,24 @@ from tests.validation.experiments import quick  # noqa: E402
 from validation.papers.haussmann2018 import learning_curves  # noqa: E402
 from validation.papers.molchanov2017 import (  # noqa: E402
     authors_settings,
+    colour,
     comparison,
     models,
 )
 from validation.training.loop import ScheduledRun  # noqa: E402
 from validation.verdict import agreement  # noqa: E402
+
+
+def test_the_largest_weights_of_all_layers_are_kept():
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 2), torch.nn.Linear(2, 3)).double()
+    sizes = [weight.abs().flatten() for weight in model.parameters() if weight.ndim > 1]
+    least = torch.cat(sizes).sort(descending=True).values[4]
+    kept = colour.keep_largest(model, 5)
+    for ours, whole in zip(kept, model, strict=True):
+        expected = whole.weight.where(whole.weight.abs() >= least, 0.0)
+        torch.testing.assert_close(ours.weight, expected, rtol=0.0, atol=0.0)
+        torch.testing.assert_close(ours.bias, whole.bias)
+    assert len(list(kept.parameters())) == 4  # they train on
 
 
 class TestComparison:

@@ -78,7 +78,7 @@ class TestWorks:
 
     def test_a_choice(self):
         assert work.chosen(["hron2017.slides", "papers"]) == ["papers", "hron2017.slides"]
-        assert len(work.chosen(["kingma2015", "kingma2015.speed"])) == 13
+        assert len(work.chosen(["kingma2015", "kingma2015.speed"])) == 14
         assert work.chosen([]) == list(WORKS)
 
     @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ class TestFull:
         ("given", "arguments", "taker", "why"),
         [
             (None, "hron2017.slides kingma2015", "constraint and 12 more take MNIST", NONE),
-            ("MNIST", "haussmann2018 --data m", FASHION, NONE),
-            ("MNIST", "haussmann2018 --data m --fashion-mnist m", FASHION, "m is MNIST"),
+            ("MNIST", "haussmann2018.fashion --data m", FASHION, NONE),
+            ("MNIST", "haussmann2018.fashion --data m --fashion-mnist m", FASHION, "m is MNIST"),
             ("Fashion-MNIST", "kingma2015.speed --data f", "takes MNIST", "f is Fashion-MNIST"),
         ],
     )
@@ -203,13 +203,15 @@ class TestFull:
 
     def test_each_experiment_gets_its_images(self, ran, monkeypatch):
         monkeypatch.setattr(command.data, "read", dataset)
-        names = ["kingma2015.speed", "haussmann2018.fashion", "hron2017.slides"]
+        names = ["kingma2015.speed", "haussmann2018.fashion", "haussmann2018.colour"]
+        names.append("hron2017.slides")
         monkeypatch.setattr(command, "results", lambda *_: "")
-        assert command.main([*names, "--data", "/MNIST", "--fashion-mnist", "/Fashion-MNIST"]) == 0
+        files = [w for k, option in command.OPTIONS.items() for w in (option, f"/{k}")]
+        assert command.main([*names, *files]) == 0
         for images, variable in command.data.VARIABLES.items():
             monkeypatch.setenv(variable, f"/{images}")
         assert command.main(names) == 0
-        images = ["--data", "/MNIST"], [], ["--data", "/Fashion-MNIST"]
+        images = ["--data", "/MNIST"], [], ["--data", "/CIFAR-10"], ["--data", "/Fashion-MNIST"]
         assert [argv[3:] for argv in ran.made] == [*images, *images]
 
     @pytest.mark.parametrize(("status", "how"), [(2, "exit status 2"), (-9, "signal 9")])

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from validation.training import data
+from validation.training import cifar, data
 
 rng = np.random.default_rng(0)
 ARRAYS = {
@@ -158,6 +158,95 @@ class TestRefused:
     )
     def test_arrays_that_are_wrong(self, tmp_path, changes, words):
         refused(npz(tmp_path / "a.npz", **changes), words)
+
+
+def colours(seed, count):
+    """Draw smooth images of shape (count, 3, 32, 32), which JPEG changes little, and labels."""
+    corners = np.random.default_rng(seed).integers(0, 256, (count, 3, 2, 2))
+    along = np.linspace(0.0, 1.0, 32)
+    rows = corners[:, :, :1] * (1.0 - along[:, None]) + corners[:, :, 1:] * along[:, None]
+    images = rows[..., :1] * (1.0 - along) + rows[..., 1:] * along
+    return images.astype(np.uint8), np.sort(np.arange(count) % 3).astype(np.uint8)
+
+
+class TestCifar10:
+    TRAIN, TEST = colours(1, 50), colours(2, 10)
+
+    def binary(self, folder):
+        folder.mkdir(exist_ok=True)
+        parts = [*(tuple(each[i : i + 10] for each in self.TRAIN) for i in range(0, 50, 10))]
+        for file, (images, labels) in zip(cifar.FILES, [*parts, self.TEST], strict=True):
+            records = np.concatenate([labels[:, None], images.reshape(10, -1)], axis=1)
+            (folder / file).write_bytes(records.tobytes())
+        return folder
+
+    def jpeg(self, path, **changes):
+        image = pytest.importorskip("PIL.Image")
+        arrays = {}
+        for part, (images, labels) in {"train": self.TRAIN, "test": self.TEST}.items():
+            files = []
+            for each in images:
+                buffer = io.BytesIO()
+                image.fromarray(each.transpose(1, 2, 0)).save(buffer, "JPEG", quality=95)
+                files.append(np.frombuffer(buffer.getvalue(), np.uint8))
+            arrays[f"{part}_jpeg"] = np.concatenate(files)
+            arrays[f"{part}_ends"] = np.cumsum([len(file) for file in files])
+            arrays[f"{part}_labels"] = labels
+        arrays = {name: changes.get(name, array) for name, array in arrays.items()}
+        np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
+        return str(path)
+
+    @pytest.mark.parametrize("inside", ["", cifar.FILES[-1]])
+    def test_its_binary_files(self, tmp_path, inside):
+        found = data.load(str(self.binary(tmp_path) / inside), "CIFAR-10")
+        assert (found.pixels, found.shape) == (3072, (3, 32, 32))
+        for split, (images, labels) in ((found.train, self.TRAIN), (found.test, self.TEST)):
+            expected = images.reshape(len(labels), -1) / np.float32(255)
+            np.testing.assert_array_equal(split.x, expected)
+            np.testing.assert_array_equal(split.y, labels)
+
+    def test_jpeg_files_are_put_one_of_each_class_in_turn(self, tmp_path):
+        found = data.load(self.jpeg(tmp_path / "a.npz"), "CIFAR-10")
+        images, labels = self.TRAIN
+        np.testing.assert_array_equal(found.train.y[:48], np.tile([0, 1, 2], 16))
+        first_of_each = images[[list(labels).index(label) for label in range(3)]]
+        off = found.train.x[:3] * 255 - first_of_each.reshape(3, -1)
+        assert np.abs(off).mean() < 3.0
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"test_ends": None}, "it has no array test_ends: it must have test_jpeg, test_ends"),
+            ({"train_labels": TRAIN[1][:-1]}, "train_ends has 50 entries, train_labels 49"),
+            ({"test_jpeg": np.zeros(9000, np.uint8)}, "an image is no JPEG file"),
+        ],
+    )
+    def test_jpeg_files_that_are_wrong(self, tmp_path, changes, words):
+        refused(self.jpeg(tmp_path / "a.npz", **changes), words)
+
+    def test_binary_files_that_are_wrong(self, tmp_path):
+        file = self.binary(tmp_path) / cifar.FILES[2]
+        file.write_bytes(file.read_bytes()[:-1])
+        refused(str(tmp_path), "data_batch_3.bin has 30729 bytes, which is no multiple of 3073")
+        file.unlink()
+        refused(str(tmp_path), "cannot read", "data_batch_3.bin")
+
+    @pytest.mark.parametrize("kind", ["MNIST", "Fashion-MNIST"])
+    def test_is_taken_for_nothing_else(self, tmp_path, monkeypatch, kind):
+        named = str(self.binary(tmp_path))
+        known = data.read(named).sha256
+        monkeypatch.setitem(data.KNOWN, known, "CIFAR-10, compressed as JPEG")
+        assert data.load(named, "CIFAR-10").kind == "CIFAR-10"
+        with pytest.raises(data.DataError, match="is CIFAR-10, compressed as JPEG: give --data"):
+            data.load(named, kind)
+
+    def test_standardised(self, tmp_path):
+        found = data.load(str(self.binary(tmp_path)), "CIFAR-10").standardised()
+        channels = found.train.x.reshape(50, 3, -1).astype(np.float64)
+        np.testing.assert_allclose(channels.mean((0, 2)), 0.0, atol=1e-6)
+        np.testing.assert_allclose(channels.std((0, 2)), 1.0, rtol=1e-5)
+        assert (found.train.x.dtype, found.test.x.dtype) == (np.float32, np.float32)
+        assert abs(found.test.x.mean()) > 1e-3  # by the training images
 
 
 def test_digits():

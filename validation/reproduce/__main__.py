@@ -20,7 +20,7 @@ from validation.training import data
 from validation.training.data import DataError
 
 PROGRAM = "python -m validation.reproduce"
-OPTIONS = {"MNIST": "--data", "Fashion-MNIST": "--fashion-mnist"}
+OPTIONS = {"MNIST": "--data", "Fashion-MNIST": "--fashion-mnist", "CIFAR-10": "--cifar10"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--list", action="store_true", help="say what there is and what shows it; run nothing")
     add("--quick", action="store_true", help="small forms, of small images; no record is written")
     for images, option in OPTIONS.items():
-        text = f"{images}: .npz or IDX files (default: ${data.VARIABLES[images]})"
+        text = f"{images} {data.FORMS[images]} (default: ${data.VARIABLES[images]})"
         add(option, metavar="FILE", dest=images, help=text)
     return parser
 

@@ -1,8 +1,9 @@
 """Images with labels: MNIST and similar data from the user's files, or scikit-learn's digits.
 
-MNIST or Fashion-MNIST come from an .npz file with the arrays x_train, y_train, x_test and y_test,
-or from a folder with the four IDX files under their usual names. Each may be gzipped. Nothing is
-downloaded, and nothing is unpickled.
+All images can come from an .npz file with the arrays x_train, y_train, x_test and y_test. MNIST and
+Fashion-MNIST can come from a folder with the four IDX files under their usual names, too, and
+CIFAR-10 from the forms of `cifar`. A file may be gzipped. Nothing is downloaded, and nothing is
+unpickled.
 """
 
 import gzip
@@ -20,9 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from validation.output import CommandError
+from validation.training import cifar
 
 # The images that experiments take, and the environment variables that name their files.
-VARIABLES = {"MNIST": "LOGUNIF_KL_MNIST", "Fashion-MNIST": "LOGUNIF_KL_FASHION_MNIST"}
+VARIABLES = {
+    "MNIST": "LOGUNIF_KL_MNIST",
+    "Fashion-MNIST": "LOGUNIF_KL_FASHION_MNIST",
+    "CIFAR-10": "LOGUNIF_KL_CIFAR10",
+}
+FORMS = dict.fromkeys(VARIABLES, "as .npz or IDX files") | {"CIFAR-10": "as .npz or binary files"}
 CLASSES = 10
 
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
@@ -56,6 +63,11 @@ class Dataset(NamedTuple):
     sha256: str
 
     @property
+    def kind(self) -> str:
+        """The key of `VARIABLES`, if the images are known: the name up to a comma."""
+        return self.name.partition(",")[0]
+
+    @property
     def pixels(self) -> int:
         return int(self.train.x.shape[1])
 
@@ -67,6 +79,27 @@ class Dataset(NamedTuple):
             "pixels": self.pixels,
             "sha256": self.sha256,
         }
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The channels, height and width of square images, which have one channel or CIFAR-10's."""
+        if self.pixels == math.prod(cifar.SHAPE):
+            return cifar.SHAPE
+        side = math.isqrt(self.pixels)
+        return 1, side, side
+
+    def standardised(self) -> "Dataset":
+        """Return the images with mean 0 and deviation 1 in each channel of the training images."""
+        channels = self.train.x.reshape(len(self.train.y), self.shape[0], -1)
+        mean, square = (x.mean((0, 2), dtype=np.float64) for x in (channels, np.square(channels)))
+        deviation = np.sqrt(square - mean**2)
+        offset, scale = (
+            np.repeat(found, channels.shape[2]).astype(np.float32) for found in (mean, deviation)
+        )
+        train, test = (
+            split._replace(x=(split.x - offset) / scale) for split in (self.train, self.test)
+        )
+        return self._replace(train=train, test=test)
 
     def held_out(self, examples: int) -> tuple[Split, Split]:
         """Split the training examples into the last ``examples`` and those before."""
@@ -80,33 +113,33 @@ class Dataset(NamedTuple):
 
 
 def load(named: str | None, images: str, option: str = "--data") -> Dataset:
-    """Read the MNIST or the Fashion-MNIST that an option of a command, or a variable, names.
+    """Read the images that an option of a command, or a variable, names.
 
-    Images that are neither pass for both.
+    Images that are not known pass for each kind.
     """
     variable = VARIABLES[images]
     named = named or os.environ.get(variable)
-    give = f"give {option} FILE or set {variable} to {images} as .npz or IDX files"
+    give = f"give {option} FILE or set {variable} to {images} {FORMS[images]}"
     if not named:
         raise DataError(f"no data are named: {give}")
     found = read(named)
-    if found.name in VARIABLES and found.name != images:
+    if found.kind in VARIABLES and found.kind != images:
         raise DataError(f"{named} is {found.name}: {give}")
     return found
 
 
 def read(named: str) -> Dataset:
-    """Read an .npz file, a folder with the four IDX files, or the folder of one of these."""
+    """Read an .npz file, a folder with IDX or CIFAR-10's binary files, or the folder of one."""
     path = Path(named)
     if path.is_dir():
-        return _checked(_idx_folder(path))
+        return _checked(_folder(path))
     if not path.is_file():
         raise DataError(f"there is no file {named}: name an .npz file or a folder of IDX files")
     content = _read(path)
     if content.startswith(_ZIP):
         return _checked(_npz(path, content))
-    if content.startswith(b"\0\0"):
-        return _checked(_idx_folder(path.parent))
+    if path.name in cifar.FILES or content.startswith(b"\0\0"):
+        return _checked(_folder(path.parent))
     raise DataError(f"{named} is neither an .npz nor an IDX file: name one of these")
 
 
@@ -145,12 +178,16 @@ def _read(path: Path) -> bytes:
 def _npz(path: Path, content: bytes) -> dict[str, np.ndarray]:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            if cifar.is_jpeg(arrays):
+                return cifar.from_jpeg(arrays)
             missing = [name for name in _ARRAYS if name not in arrays]
             if missing:
                 raise DataError(
                     f"{path} has no array {missing[0]}: it must have {', '.join(_ARRAYS)}"
                 )
             return {name: arrays[name] for name in _ARRAYS}
+    except cifar.FormError as error:
+        raise DataError(f"{path}: {error}") from None
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         if "pickle" in str(error).lower():
             raise DataError(
@@ -159,7 +196,13 @@ def _npz(path: Path, content: bytes) -> dict[str, np.ndarray]:
         raise DataError(f"{path} is a broken .npz file: get the file again") from None
 
 
-def _idx_folder(folder: Path) -> dict[str, np.ndarray]:
+def _folder(folder: Path) -> dict[str, np.ndarray]:
+    """Read the folder's IDX files, or the binary files of CIFAR-10 if it has the first of them."""
+    if (folder / cifar.FILES[0]).is_file():
+        try:
+            return cifar.from_binary({file: _read(folder / file) for file in cifar.FILES})
+        except cifar.FormError as error:
+            raise DataError(f"{folder}: {error}") from None
     return {name: _idx(_idx_path(folder, name), dims) for name, (_, dims) in _IDX.items()}
 
 
@@ -240,4 +283,7 @@ def _sha256(arrays: dict[str, np.ndarray]) -> str:
 KNOWN = {
     "06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16": "MNIST",
     "ca3ab2a37f845e1b8ae23cab1b51749a3011ba3bf1d9016176d75cbaabac376f": "Fashion-MNIST",
+    "f916d08aa5d13a6374bbd2efc9218bed353c7d7d68c77a340eb1638981e8d677": (
+        "CIFAR-10, compressed as JPEG"
+    ),
 }

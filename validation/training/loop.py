@@ -340,8 +340,9 @@ class ScheduledRun(Run):
         epoch = self.epoch + self._in_epoch / len(self._examples)
         for group in self._optimizer.param_groups:
             group["lr"] = self.settings.learning_rate * self._schedule.rate(epoch)
-        weight = self.settings.kl_weight * self._schedule.kl_weight(epoch)
-        self._objective.elbo.kl_weight = weight
+        if self._objective.elbo is not None:
+            weight = self.settings.kl_weight * self._schedule.kl_weight(epoch)
+            self._objective.elbo.kl_weight = weight
         super()._take_step()
         if self._zero_from < math.inf:
             nn.zero_means(self.model, self._zero_from)

@@ -5,8 +5,9 @@ hidden layers. Variational dropout starts from these, with alpha = p/(1 - p).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,20 +110,32 @@ def run_of(
 def _linear(
     method: str, n_in: int, n_out: int, rate: float, generator: torch.Generator, posterior: Record
 ) -> list[torch.nn.Module]:
+    if method == "gaussian_b":
+        return [nn.GaussianDropoutLinear(n_in, n_out, rate, generator=generator)]
+    plain = partial(torch.nn.Linear, n_in, n_out)
+    made = partial(nn.VariationalLinear, n_in, n_out)
+    return with_dropout(method, plain, made, rate, generator, **posterior)
+
+
+def with_dropout(
+    method: str,
+    plain: Callable[[], torch.nn.Module],
+    variational: Callable[..., torch.nn.Module],
+    rate: float,
+    generator: torch.Generator,
+    **posterior: Any,
+) -> list[torch.nn.Module]:
+    """Make a layer whose inputs have a kind of dropout: a variational one, or a plain one."""
     usual = METHODS[method].posterior
     if usual is not None:
         changed = {"initial": rate_to_log_alpha(rate), **posterior}
         options = {name: changed.pop(name) for name in ("penalty", "estimator") if name in changed}
-        made = replace(usual, **changed)
-        return [nn.VariationalLinear(n_in, n_out, posterior=made, generator=generator, **options)]
-    if method == "gaussian_b":
-        return [nn.GaussianDropoutLinear(n_in, n_out, rate, generator=generator)]
-    linear = torch.nn.Linear(n_in, n_out)
+        return [variational(posterior=replace(usual, **changed), generator=generator, **options)]
     if method == "binary":
-        return [BinaryDropout(rate, generator), linear]
+        return [BinaryDropout(rate, generator), plain()]
     if method == "gaussian_a":
-        return [nn.GaussianDropoutA(rate, generator=generator), linear]
-    return [linear]
+        return [nn.GaussianDropoutA(rate, generator=generator), plain()]
+    return [plain()]
 
 
 def variational(model: torch.nn.Module) -> list[Any]:

@@ -39,7 +39,7 @@ def trained(
 ) -> Annealed:
     """Train for the first of ``sizes["epochs"]`` epochs, and look at the weights after each."""
     noise = seeded(seed, 1)
-    model = network(dataset.pixels, seed, noise)
+    model = network(dataset.shape, seed, noise)
     if "initial" in sizes:
         networks.as_the_authors(model, seeded(seed, 3))
     run = Annealed(

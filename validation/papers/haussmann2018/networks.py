@@ -21,6 +21,7 @@ from validation.training.networks import variational
 # From the published code, github.com/manuelhaussmann/vbp: a strided LeNet-5 for MNIST, and C of the
 # relaxed step.
 CHANNELS, KERNEL, STRIDE, HIDDEN = (20, 50), 5, 2, 500
+COLOUR = (32, 64)  # channels for CIFAR-10; section 4: "more filters per layer"
 STEEPNESS = 100.0
 WARM_UP = 15  # epochs
 FULL = {"epochs": 10, "batch_size": 100, "learning_rate": 1e-3, "kl_weight": 1.0}
@@ -58,15 +59,18 @@ def title(row: Record) -> str:
     return METHODS[row["method"]].title
 
 
-def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequential:
-    """Build the paper's network for MNIST, and a small one for small images.
+def network(
+    shape: tuple[int, int, int], seed: int, generator: torch.Generator
+) -> torch.nn.Sequential:
+    """Build the paper's network for MNIST or for images of its size in colour, or a small one.
 
     The initial weights are torch's for this seed, whatever the method.
     """
-    side = math.isqrt(pixels)
-    (first, second), kernel, padding, hidden = (
-        (CHANNELS, KERNEL, 0, HIDDEN) if side == 28 else ((8, 16), 3, 1, 64)
-    )
+    channels, side, _ = shape
+    (first, second), kernel, padding, hidden = (8, 16), 3, 1, 64
+    if side >= 28:
+        kernel, padding, hidden = KERNEL, 0, HIDDEN
+        first, second = CHANNELS if channels == 1 else COLOUR
     left = side
     for _ in range(2):
         left = (left + 2 * padding - kernel) // STRIDE + 1
@@ -74,8 +78,8 @@ def network(pixels: int, seed: int, generator: torch.Generator) -> torch.nn.Sequ
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return torch.nn.Sequential(
-            torch.nn.Unflatten(1, (1, side, side)),
-            nn.VariationalConv2d(1, first, kernel, **options),
+            torch.nn.Unflatten(1, shape),
+            nn.VariationalConv2d(channels, first, kernel, **options),
             torch.nn.ReLU(),
             nn.VariationalConv2d(first, second, kernel, **options),
             torch.nn.ReLU(),

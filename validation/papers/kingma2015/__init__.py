@@ -38,12 +38,14 @@ its formulas.
 
 Pass MNIST with `--data`, or by the environment variable `LOGUNIF_KL_MNIST`: an .npz file with
 `x_train`, `y_train`, `x_test` and `y_test`, such as the `mnist.npz` of Keras, or a folder with the
-four IDX files, plain or gzipped. Nothing is downloaded. `--quick` runs a small form on
-scikit-learn's digits, in seconds. To resume a run that was ended, give the same command again: its
-checkpoints are in `build/`, or in the folder that an experiment's own command takes as `--work`.
-Run `python -m validation.papers.kingma2015.test_error --part 1/2` and `--part 2/2` in two
-processes, then run the command without `--part` to merge their results. All experiments need what
-`pip install -r validation/frameworks.txt` installs.
+four IDX files, plain or gzipped. Pass CIFAR-10 likewise, or by `LOGUNIF_KL_CIFAR10`: such an .npz
+file, or the folder of its binary files. An .npz file can also hold the images as JPEG files, one
+after the other: `train_jpeg`, `train_ends`, `train_labels`, and the same of `test`. Nothing is
+downloaded. `--quick` runs a small form on scikit-learn's digits, in seconds. To resume a run that
+was ended, give the same command again: its checkpoints are in `build/`, or in the folder that an
+experiment's own command takes as `--work`. Run `python -m validation.papers.kingma2015.test_error
+--part 1/2` and `--part 2/2` in two processes, then run the command without `--part` to merge their
+results. All experiments need what `pip install -r validation/frameworks.txt` installs.
 
 ## What was not tried
 
@@ -51,5 +53,5 @@ processes, then run the command without `--part` to merge their results. All exp
   weights of the divergence.
 - Figure 1a with five seeds, 200 epochs for each run, widths up to 1200, the divergence counted once
   for each α, and a margin fixed before.
-- Figure 1b: it needs CIFAR-10. Nor was its network trained on Fashion-MNIST.
+- Figure 1b: the run on CIFAR-10, compressed as JPEG, has not ended.
 """

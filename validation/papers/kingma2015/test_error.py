@@ -16,6 +16,7 @@ from validation.experiment import Dataset, Experiment, Parts, Record, subplots
 from validation.markdown import number, table, with_error
 from validation.summary import grouped, interval, mean_and_error
 from validation.training import networks
+from validation.training.data import Split
 from validation.training.loop import Run, Settings, evaluate_averaged
 from validation.verdict import BY_THE_RULE, agreement, of_networks
 
@@ -36,12 +37,18 @@ def train(
         about={"method": method, "width": width, "patience": sizes["patience"]},
         file=parts.file(f"{method}-{width}-seed{seed}.pt"),
     )
+    cell = {"method": method, "width": width, "seed": seed}
+    return {**cell, **stopped_early(run, validation, dataset.test, sizes)}
+
+
+def stopped_early(run: Run, validation: Split, test: Split, sizes: Record) -> Record:
+    """Train until the validation error has not fallen for ``sizes["patience"]`` epochs."""
 
     def look() -> Record:
         rates = [layer["mean_dropout_rate"] for layer in networks.learned_alphas(run.model)]
         errors = {
             "validation_error": evaluate_averaged(run, validation)["error_percent"],
-            "test_error": evaluate_averaged(run, dataset.test)["error_percent"],
+            "test_error": evaluate_averaged(run, test)["error_percent"],
         }
         return {**errors, "mean_dropout_rates": rates}
 
@@ -50,9 +57,6 @@ def train(
         run.finish(run.epoch + 1, look)
     best = min(run.history, key=lambda record: record["validation_error"])
     return {
-        "method": method,
-        "width": width,
-        "seed": seed,
         "epoch": best["epoch"],
         "epochs_run": run.epoch,
         "validation_error": best["validation_error"],
@@ -176,7 +180,18 @@ def show(record: Record) -> str:
     ]
     first = "test error in % ± standard error (epochs; mean dropout rate)"
     head = [first, *(f"{w} units" for w in widths)]
-    said = table(
+    return (
+        f"{table(head, rows)}\n\nWhat the paper says of the figure (section 5 and its caption). "
+        "Errors are compared at each width, the less wide networks first. “Especially large” "
+        f"compares the difference in the narrowest networks with that in the widest, and {FAR:g} "
+        f"or more in the mean rate counts as far lower. {BY_THE_RULE}\n\n{said(record['rows'])}\n\n"
+        f"{_rates(record)}{_limits(record)}"
+    )
+
+
+def said(rows: list[Record]) -> str:
+    """Write the table of the statements, with the verdicts."""
+    return table(
         ["statement", "differences with 95 % intervals", "our networks", "verdict"],
         [
             (
@@ -184,15 +199,8 @@ def show(record: Record) -> str:
                 ", ".join(f"{d:+.2f} ± {h:.2f}" for d, h in found["intervals"]),
                 *of_networks(found["agrees"]),
             )
-            for found in statements(record["rows"])
+            for found in statements(rows)
         ],
-    )
-    return (
-        f"{table(head, rows)}\n\nWhat the paper says of the figure (section 5 and its caption). "
-        "Errors are compared at each width, the less wide networks first. “Especially large” "
-        f"compares the difference in the narrowest networks with that in the widest, and {FAR:g} "
-        f"or more in the mean rate counts as far lower. {BY_THE_RULE}\n\n{said}\n\n"
-        f"{_rates(record)}{_limits(record)}"
     )
 
 
