@@ -10,10 +10,10 @@ from functools import cache
 import torch
 
 from . import _cpu, _cpu_float32, _operators
-from ._composite import Composite
+from ._composite import Composite, Recomputed
 from ._cpu import Cpu
 from ._cpu_float32 import CpuFloat32
-from ._internals import plain, transformed
+from ._internals import being_compiled, plain, transformed
 from ._namespace import working
 from ._operators import Operators
 from ._sharded import distributed, on_shards
@@ -67,7 +67,7 @@ class _Sharded(Composite):
 
 
 _COMPOSITE, _PLAIN, _CPU, _CPU_FLOAT32 = Composite(), _Plain(), Cpu(), CpuFloat32()
-_OPERATORS, _TRITON = Operators(), Triton()
+_OPERATORS, _TRITON, _RECOMPUTED = Operators(), Triton(), Recomputed()
 _sharded = cache(_Sharded)
 
 
@@ -77,11 +77,18 @@ def choose(*tensors: Tensor) -> Composite:
         return _CPU_FLOAT32 if _cpu_float32.available(tensors[-1]) else _CPU
     if _operators.takes(*tensors):
         return _OPERATORS
+    if being_compiled(*tensors) and _limited_by_bandwidth(*tensors):
+        return _RECOMPUTED
     if all(x.is_cuda for x in tensors) and plain(*tensors) and launch.available(tensors[-1]):
         return _TRITON
     if distributed(*tensors):
         return _sharded(choose(*[x.to_local() for x in tensors]))  # type: ignore[attr-defined]
     return _PLAIN if plain(*tensors) else _COMPOSITE
+
+
+def _limited_by_bandwidth(*tensors: Tensor) -> bool:
+    """Whether memory takes longer than arithmetic: not for float64, which few GPUs compute fast."""
+    return all(x.is_cuda and x.dtype is not torch.float64 for x in tensors)
 
 
 def choose_early(*tensors: Tensor) -> Composite | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from .._arithmetic import derivatives, functions, limits, normal_float32
-from ._internals import traced_to_leave
+from ._internals import computed_again, traced_to_leave
 from ._namespace import exportable, working, xp
 
 Tensor = torch.Tensor
@@ -26,7 +26,7 @@ class Composite:
     recomputes : bool
         Whether the backward computes the derivatives with `gradient`. Otherwise the forward
         computes and keeps them. For each float32 weight, both passes together move 24 bytes of
-        memory if the backward computes the derivatives, and 40 bytes if the forward keeps them.
+        memory if the backward computes the derivatives, and 32 bytes if the forward keeps them.
         Kernels that are limited by the memory bandwidth are faster if they move fewer bytes.
     """
 
@@ -84,6 +84,36 @@ class Composite:
         """Return the derivative of these orders (sum at least 2), in float32 or float64."""
         orders = mu_order, log_sigma2_order
         return derivatives.neg_kl_normal_derivative(xp, mu, log_sigma2, *orders)
+
+
+class Recomputed(Composite):
+    """The composite in a compiled graph, which keeps the arguments alone for the backward.
+
+    Without it, the compiler computes the derivatives in the forward and keeps them.
+    """
+
+    recomputes = True
+
+    def of_log_alpha(self, x: Tensor, order: int) -> Tensor:
+        with computed_again():
+            return super().of_log_alpha(x, order)
+
+    def sum_of_log_alpha(self, x: Tensor) -> Tensor:
+        return self.of_log_alpha(working(x), 0).sum()
+
+    def value(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
+        with computed_again():
+            return super().value(mu, log_sigma2)
+
+    def value_sum(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
+        return self.value(working(mu), working(log_sigma2)).sum()
+
+    def gradient(
+        self, grad_output: Tensor, mu: Tensor, log_sigma2: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        with computed_again():
+            d_mu, d_log_sigma2 = self.gradients(mu, log_sigma2)
+        return (grad_output * d_mu).to(mu.dtype), (grad_output * d_log_sigma2).to(mu.dtype)
 
 
 def _normal(mu: Tensor, log_sigma2: Tensor) -> tuple[Tensor, Tensor, Tensor]:

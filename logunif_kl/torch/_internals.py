@@ -8,7 +8,8 @@ lacks one of these names, the composite backend computes every tensor, without k
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, wraps
 from inspect import signature
 from typing import Any
@@ -139,6 +140,28 @@ def being_compiled(*tensors: Tensor) -> bool:
         and not is_legacy_batchedtensor(x)
         for x in tensors
     )
+
+
+@contextmanager
+def computed_again() -> Iterator[None]:
+    """Let the compiler compute what is traced here again in the backward instead of keeping it.
+
+    This is the mark of `torch.utils.checkpoint`. If PyTorch lacks it, the compiler chooses.
+    """
+    try:
+        from torch.fx import traceback
+        from torch.utils.checkpoint import CheckpointPolicy
+
+        meta, mark = traceback.current_meta, {"recompute": CheckpointPolicy.PREFER_RECOMPUTE}
+    except (ImportError, AttributeError):
+        meta = mark = {}
+    before = dict(meta)
+    meta.update({**mark, **before})  # a checkpoint of the caller has its own mark
+    try:
+        yield
+    finally:
+        meta.clear()
+        meta.update(before)
 
 
 def is_number(x: Tensor) -> bool:

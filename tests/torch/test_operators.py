@@ -11,7 +11,7 @@ from tests.child import output
 torch = pytest.importorskip("torch")
 
 import logunif_kl.torch as lt  # noqa: E402
-from logunif_kl.torch import _kernels, _operators  # noqa: E402
+from logunif_kl.torch import _backends, _kernels, _operators  # noqa: E402
 from tests.torch.cases import weights  # noqa: E402
 
 pytestmark = [
@@ -34,13 +34,14 @@ def total(mu, log_sigma2):
 class Graphs:
     """A backend that keeps the graphs of AOTAutograd."""
 
-    def __init__(self):
-        self.found = []
+    def __init__(self, **options):
+        self.found, self.options = [], options
 
     def __call__(self, graph, inputs):
         from torch._dynamo.backends.common import aot_autograd
 
-        return aot_autograd(fw_compiler=self.keep, bw_compiler=self.keep)(graph, inputs)
+        made = aot_autograd(fw_compiler=self.keep, bw_compiler=self.keep, **self.options)
+        return made(graph, inputs)
 
     def keep(self, graph, inputs):
         from functorch.compile import make_boxed_func
@@ -72,6 +73,74 @@ def operators(function, *calls, **options):
     for arguments in calls:
         compare(both(compiled, arguments), both(function, arguments))
     return graphs.operators()
+
+
+class TestRecomputed:
+    """On a GPU, the forward keeps nothing but its arguments: compiled here as if it were there."""
+
+    @pytest.fixture(autouse=True)
+    def as_on_a_gpu(self, monkeypatch):
+        def limited(*tensors):
+            return all(x.dtype is not torch.float64 for x in tensors)
+
+        monkeypatch.setattr(_backends, "_limited_by_bandwidth", limited)
+        monkeypatch.setattr(_operators, "takes", lambda *tensors: False)
+
+    def kept(self, function, arguments, **options):
+        """Compile as Inductor does, compare, and count the arrays that the forward computes."""
+        from functorch.compile import min_cut_rematerialization_partition
+
+        torch.compiler.reset()
+        graphs = Graphs(partition_fn=min_cut_rematerialization_partition)
+        compiled = torch.compile(function, fullgraph=True, backend=graphs, **options)
+        got, expected = both(compiled, arguments), both(function, arguments)
+        for a, b in zip(got, expected, strict=True):
+            units = 8.0 if a.dtype is torch.float32 else 1.0
+            eps = torch.finfo(a.dtype).eps
+            torch.testing.assert_close(a, b, rtol=units * eps, atol=1e-30)
+        forward, _ = graphs.found
+        (outputs,) = forward.graph.output_node().args
+        return sum(x.op != "placeholder" and x.meta["val"].ndim > 0 for x in outputs[1:])
+
+    @pytest.mark.parametrize(
+        ("name", "reduction", "dtype"),
+        [
+            ("kl", "sum", torch.float32),
+            ("kl", "none", torch.bfloat16),
+            ("neg_kl_normal", "sum", torch.float32),
+            ("kl_normal", "none", torch.float32),
+            ("kl_normal", "mean", torch.float16),
+        ],
+    )
+    def test_nothing_is_kept(self, name, reduction, dtype):
+        arguments = [x.requires_grad_() for x in weights(1000, dtype)]
+        arguments = arguments if "normal" in name else arguments[1:]
+        function = partial(getattr(lt, name), reduction=reduction)
+        assert self.kept(function, arguments) == 0
+
+    def test_dynamic_shapes(self):
+        assert self.kept(lambda *x: 2.0 * total(*x), leaves(1000), dynamic=True) == 0
+
+    def test_float64_is_computed_once(self):
+        assert self.kept(total, [x.requires_grad_() for x in weights(1000, torch.float64)]) > 0
+
+    def test_a_number_for_an_argument(self):
+        mu, log_sigma2 = leaves(1000)
+        assert self.kept(lambda m: total(m, -7.0), [mu]) == 0
+        assert self.kept(total, [mu, torch.tensor(-7.0, requires_grad=True)]) == 0
+        matrix = mu.detach().reshape(10, 100).requires_grad_()
+        assert self.kept(total, [matrix, log_sigma2.detach()[:100].requires_grad_()]) == 0
+
+    def test_within_a_checkpoint(self):
+        from torch.utils.checkpoint import checkpoint
+
+        def function(mu, log_sigma2):
+            def inner(m, s):
+                return total(torch.tanh(m), s)
+
+            return checkpoint(inner, mu, log_sigma2, use_reentrant=False)
+
+        assert self.kept(function, leaves(1000)) == 0
 
 
 class TestGraphs:
