@@ -57,14 +57,23 @@ class _Fixed:
     size = 0
     linear = True
 
-    def value(self, p: Array, x: Array) -> Array:
-        return np.asarray(self.formula.value(np, x))
+    def at(self, x: Array) -> _FixedAt:
+        return _FixedAt(self.formula, x)
 
-    def slope(self, p: Array, x: Array) -> Array:
-        return np.asarray(self.formula.slope(np, x))
 
-    def value_jacobian(self, p: Array, x: Array) -> Array:
-        return np.empty((x.size, 0))
+@dataclass(frozen=True, slots=True)
+class _FixedAt:
+    formula: Formula
+    x: Array
+
+    def value(self, p: Array) -> Array:
+        return np.asarray(self.formula.value(np, self.x))
+
+    def slope(self, p: Array) -> Array:
+        return np.asarray(self.formula.slope(np, self.x))
+
+    def value_jacobian(self, p: Array) -> Array:
+        return np.empty((self.x.size, 0))
 
     slope_jacobian = value_jacobian
 

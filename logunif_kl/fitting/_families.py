@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import mpmath
 import numpy as np
@@ -40,28 +41,8 @@ class PolynomialFamily:
     def size(self) -> int:
         return self.degree + self.free
 
-    def value(self, p: Array, x: Array) -> Array:
-        constant = 0.0 if self.free else -HALF_GAMMA_LOG_2
-        return np.asarray(0.5 * x + constant + self.value_jacobian(p, x) @ p)
-
-    def slope(self, p: Array, x: Array) -> Array:
-        return np.asarray(0.5 + self.slope_jacobian(p, x) @ p)
-
-    def value_jacobian(self, p: Array, x: Array) -> Array:
-        """Return the basis functions at x: 1 if the constant is free, then alpha T_j(t)."""
-        alpha = np.exp(x)
-        columns = alpha[:, None] * chebyshev.chebvander(self._t(alpha), self.degree - 1)
-        return np.column_stack([np.ones_like(x), columns]) if self.free else columns
-
-    def slope_jacobian(self, p: Array, x: Array) -> Array:
-        """Return derivatives of the basis in x: alpha T_j(t) + alpha^2 T_j'(t) dt/dalpha."""
-        alpha = np.exp(x)
-        t, n = self._t(alpha), self.degree
-        columns = alpha[:, None] * chebyshev.chebvander(t, n - 1)
-        derivatives = chebyshev.chebder(np.eye(n), axis=0)
-        inner = chebyshev.chebvander(t, max(n - 2, 0)) @ derivatives[: max(n - 1, 1)]
-        columns += (alpha**2 * 2.0 / (self.high - self.low))[:, None] * inner
-        return np.column_stack([np.zeros_like(x), columns]) if self.free else columns
+    def at(self, x: Array) -> _PolynomialsAt:
+        return _PolynomialsAt(self, x)
 
     def _t(self, alpha: Array) -> Array:
         return (2.0 * alpha - (self.low + self.high)) / (self.high - self.low)
@@ -83,6 +64,34 @@ class PolynomialFamily:
                     total[power] += _MP.mpf(float(weight)) * entry
                 before, now = now, _minus([2 * c for c in _times(t, now)], before)
             return constant, tuple(float(c) for c in total)
+
+
+class _PolynomialsAt:
+    def __init__(self, family: PolynomialFamily, x: Array) -> None:
+        self._family, self._x = family, x
+
+    def value(self, p: Array) -> Array:
+        constant = 0.0 if self._family.free else -HALF_GAMMA_LOG_2
+        return np.asarray(0.5 * self._x + constant + self.value_jacobian(p) @ p)
+
+    def slope(self, p: Array) -> Array:
+        return np.asarray(0.5 + self.slope_jacobian(p) @ p)
+
+    def value_jacobian(self, p: Array) -> Array:
+        """Return the basis functions at x: 1 if the constant is free, then alpha T_j(t)."""
+        family, alpha = self._family, np.exp(self._x)
+        columns = alpha[:, None] * chebyshev.chebvander(family._t(alpha), family.degree - 1)
+        return np.column_stack([np.ones_like(alpha), columns]) if family.free else columns
+
+    def slope_jacobian(self, p: Array) -> Array:
+        """Return derivatives of the basis in x: alpha T_j(t) + alpha^2 T_j'(t) dt/dalpha."""
+        family, alpha = self._family, np.exp(self._x)
+        t, n = family._t(alpha), family.degree
+        columns = alpha[:, None] * chebyshev.chebvander(t, n - 1)
+        derivatives = chebyshev.chebder(np.eye(n), axis=0)
+        inner = chebyshev.chebvander(t, max(n - 2, 0)) @ derivatives[: max(n - 1, 1)]
+        columns += (alpha**2 * 2.0 / (family.high - family.low))[:, None] * inner
+        return np.column_stack([np.zeros_like(alpha), columns]) if family.free else columns
 
 
 def _times(one: list, other: list) -> list:
@@ -126,37 +135,69 @@ class SigmoidFamily:
         flat = np.asarray(constants, dtype=np.float64).reshape(-1)
         return flat[1:] if self.fixed else flat
 
-    def value(self, p: Array, x: Array) -> Array:
-        k1 = self.constants(p)[:, 0]
-        return np.asarray(-0.5 * np.logaddexp(0.0, -x) - expit(-self._inner(p, x)) @ k1)
+    def at(self, x: Array) -> _SigmoidsAt:
+        return _SigmoidsAt(self, x)
 
-    def slope(self, p: Array, x: Array) -> Array:
-        k1, _, k3 = self.constants(p).T
-        z = self._inner(p, x)
-        return np.asarray(0.5 * expit(-x) + (expit(z) * expit(-z)) @ (k1 * k3))
 
-    def value_jacobian(self, p: Array, x: Array) -> Array:
-        k1 = self.constants(p)[:, 0]
-        z = self._inner(p, x)
-        falling = expit(-z)
-        bump = k1 * falling * expit(z)
-        return self._columns(-falling, bump, bump * x[:, None])
+class _SigmoidsAt:
+    """What the parameters do not change is computed once, and sigmoids once for equal parameters.
 
-    def slope_jacobian(self, p: Array, x: Array) -> Array:
-        k1, _, k3 = self.constants(p).T
-        z = self._inner(p, x)
-        bump = expit(z) * expit(-z)
+    A search asks for the Jacobian at the parameters whose error it has asked for.
+    """
+
+    def __init__(self, family: SigmoidFamily, x: Array) -> None:
+        self._family, self._x = family, x
+        self._known, self._terms = b"", (x, x, x, x)
+        self._rising_of = (b"", x)
+
+    @cached_property
+    def _value(self) -> Array:
+        return np.asarray(-0.5 * np.logaddexp(0.0, -self._x))
+
+    @cached_property
+    def _slope(self) -> Array:
+        return np.asarray(0.5 * expit(-self._x))
+
+    def _falling(self, p: Array) -> tuple[Array, Array, Array, Array]:
+        """Return k1, k3, z = k2 + k3 x of each term, and sigmoid(-z)."""
+        known = p.tobytes()
+        if known != self._known:
+            k1, k2, k3 = self._family.constants(p).T.copy()
+            z = k2 + np.multiply.outer(self._x, k3)
+            self._known, self._terms = known, (k1, k3, z, expit(-z))
+        return self._terms
+
+    def _rising(self, z: Array) -> Array:
+        """Return sigmoid(z) of the z that `_falling` returned last."""
+        if self._rising_of[0] != self._known:
+            self._rising_of = self._known, expit(z)
+        return self._rising_of[1]
+
+    def value(self, p: Array) -> Array:
+        k1, _, _, falling = self._falling(p)
+        return np.asarray(self._value - falling @ k1)
+
+    def slope(self, p: Array) -> Array:
+        k1, k3, z, falling = self._falling(p)
+        return np.asarray(self._slope + (self._rising(z) * falling) @ (k1 * k3))
+
+    def value_jacobian(self, p: Array) -> Array:
+        k1, _, z, falling = self._falling(p)
+        bump = k1 * falling * self._rising(z)
+        return self._columns(-falling, bump, bump * self._x[:, None])
+
+    def slope_jacobian(self, p: Array) -> Array:
+        k1, k3, z, falling = self._falling(p)
+        bump = self._rising(z) * falling
         # with s = sigmoid(z), the derivative of s(1 - s) in z is -s(1 - s) tanh(z/2)
         turn = -k1 * k3 * bump * np.tanh(0.5 * z)
-        return self._columns(k3 * bump, turn, k1 * bump + turn * x[:, None])
+        return self._columns(k3 * bump, turn, k1 * bump + turn * self._x[:, None])
 
-    def _columns(self, d1: Array, d2: Array, d3: Array) -> Array:
-        stacked = np.stack([d1, d2, d3], axis=2)
-        if self.fixed:
-            stacked[:, 1:, 0] -= stacked[:, :1, 0]
-        flat = stacked.reshape(len(stacked), 3 * self.terms)
-        return flat[:, 1:] if self.fixed else flat
-
-    def _inner(self, p: Array, x: Array) -> Array:
-        _, k2, k3 = self.constants(p).T
-        return np.asarray(k2 + np.multiply.outer(x, k3))
+    def _columns(self, *derivatives: Array) -> Array:
+        columns = np.empty((self._x.size, self._family.terms, 3))
+        for i, derivative in enumerate(derivatives):
+            columns[:, :, i] = derivative
+        if self._family.fixed:
+            columns[:, 1:, 0] -= columns[:, :1, 0]
+        flat = columns.reshape(self._x.size, 3 * self._family.terms)
+        return flat[:, 1:] if self._family.fixed else flat

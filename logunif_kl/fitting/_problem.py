@@ -23,12 +23,21 @@ Array = np.ndarray
 CORE = 12.0
 
 
-class Family(Protocol):
-    """A formula for -KL with free parameters p.
+class AtPoints(Protocol):
+    """A `Family` at fixed x = log alpha, as a function of its parameters p.
 
-    ``value(p, x)`` is -KL at x = log alpha, and ``slope(p, x)`` is its derivative in x. The
-    Jacobians are the derivatives of both in p, with a column for each parameter.
+    ``value(p)`` is -KL at every x, and ``slope(p)`` is its derivative in x. The Jacobians are the
+    derivatives of both in p, with a column for each parameter.
     """
+
+    def value(self, p: Array) -> Array: ...
+    def slope(self, p: Array) -> Array: ...
+    def value_jacobian(self, p: Array) -> Array: ...
+    def slope_jacobian(self, p: Array) -> Array: ...
+
+
+class Family(Protocol):
+    """A formula for -KL with free parameters."""
 
     @property
     def size(self) -> int:
@@ -38,10 +47,7 @@ class Family(Protocol):
     def linear(self) -> bool:
         """Whether the value is linear in the parameters."""
 
-    def value(self, p: Array, x: Array) -> Array: ...
-    def slope(self, p: Array, x: Array) -> Array: ...
-    def value_jacobian(self, p: Array, x: Array) -> Array: ...
-    def slope_jacobian(self, p: Array, x: Array) -> Array: ...
+    def at(self, x: Array) -> AtPoints: ...
 
 
 @dataclass(frozen=True)
@@ -61,14 +67,18 @@ class Quantity:
 
     def at(self, x: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
         """Return the error at every x and its derivatives, as functions of the parameters."""
-        family, scale = self.family, self.scale(x)
+        family = self.family.at(x)
         if self.name == "value":
             exact, of, jacobian = _api.neg_kl(x), family.value, family.value_jacobian
         else:
             exact, of, jacobian = _api.neg_kl_grad(x), family.slope, family.slope_jacobian
+        if self.weight is None:
+            return lambda p: np.asarray(of(p) - exact), jacobian
+        scale = self.weight(x)
+        column = scale[:, None]
         return (
-            lambda p: np.asarray((of(p, x) - exact) * scale),
-            lambda p: np.asarray(jacobian(p, x) * scale[:, None]),
+            lambda p: np.asarray((of(p) - exact) * scale),
+            lambda p: np.asarray(jacobian(p) * column),
         )
 
     def noise(self, x: Array) -> float:

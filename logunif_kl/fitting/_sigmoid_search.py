@@ -88,13 +88,14 @@ def _residuals(
 ) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
     """Return the errors of all quantities times the roots of the weights, and their Jacobian."""
     root = np.tile(root, len(problem.quantities))
+    column = root[:, None]
     errors, jacobians = zip(*(q.at(nodes) for q in problem.quantities), strict=True)
 
     def error(p: Array) -> Array:
         return np.asarray(root * np.concatenate([of(p) for of in errors]))
 
     def jacobian(p: Array) -> Array:
-        return np.asarray(root[:, None] * np.concatenate([of(p) for of in jacobians]))
+        return np.asarray(column * np.concatenate([of(p) for of in jacobians]))
 
     return error, jacobian
 
@@ -205,18 +206,19 @@ def _thinned(grid: Array, x: Array) -> Array:
 
 def _programme(problem: Problem, p: Array, points: list[Array]) -> tuple[Array, float]:
     """Minimise h subject to -h <= error <= h at the points. Return the parameters and h."""
-    pairs = [(q, x) for q, x in zip(problem.quantities, points, strict=True) if x.size]
-    unit = max(float(np.max(np.abs(q.error(p, x)))) for q, x in pairs)
+    pairs = zip(problem.quantities, points, strict=True)
+    errors, jacobians = zip(*(q.at(x) for q, x in pairs if x.size), strict=True)
+    unit = max(float(np.max(np.abs(of(p)))) for of in errors)
     scale = np.maximum(np.abs(p), 0.05)
 
     def slack(z: Array) -> Array:
-        error = np.concatenate([q.error(z[:-1] * scale, x) for q, x in pairs]) / unit
+        error = np.concatenate([of(z[:-1] * scale) for of in errors]) / unit
         return np.concatenate([z[-1] - error, z[-1] + error])
 
     def slack_jacobian(z: Array) -> Array:
-        of = np.concatenate([q.jacobian(z[:-1] * scale, x) for q, x in pairs]) * scale / unit
-        ones = np.ones((len(of), 1))
-        return np.block([[-of, ones], [of, ones]])
+        slopes = np.concatenate([of(z[:-1] * scale) for of in jacobians]) * scale / unit
+        ones = np.ones((len(slopes), 1))
+        return np.block([[-slopes, ones], [slopes, ones]])
 
     last = np.zeros(p.size + 1)
     last[-1] = 1.0

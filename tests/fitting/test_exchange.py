@@ -1,6 +1,7 @@
 """The exchange's parts: extrema, alternation, and the search's starts."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -61,11 +62,11 @@ class Arctangent:
 
     size, linear = 1, False
 
-    def value(self, p, x):
-        return lk.neg_kl(x) + np.arctan(p[0] - x)
-
-    def value_jacobian(self, p, x):
-        return (1.0 / (1.0 + (p[0] - x) ** 2))[:, np.newaxis]
+    def at(self, x):
+        return SimpleNamespace(
+            value=lambda p: lk.neg_kl(x) + np.arctan(p[0] - x),
+            value_jacobian=lambda p: (1.0 / (1.0 + (p[0] - x) ** 2))[:, np.newaxis],
+        )
 
 
 def test_newton_stops_before_parameters_overflow():

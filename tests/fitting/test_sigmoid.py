@@ -49,9 +49,9 @@ def test_least_squares_is_stationary():
     fit = fit_sigmoid(1, (-10.0, 10.0), norm="least_squares")
     nodes, weights = np.polynomial.legendre.leggauss(200)
     x = 10.0 * nodes
-    family, p = SigmoidFamily(1, False), np.array(fit.coefficients)
-    residual = family.value(p, x) - lk.neg_kl(x)
-    gradient = family.value_jacobian(p, x).T @ (weights * residual)
+    family, p = SigmoidFamily(1, False).at(x), np.array(fit.coefficients)
+    residual = family.value(p) - lk.neg_kl(x)
+    gradient = family.value_jacobian(p).T @ (weights * residual)
     assert np.max(np.abs(gradient)) < 1e-8 * np.max(np.abs(residual))
     assert fit.rms_error == pytest.approx(fit.level, rel=1e-9)
     assert fit.rms_error == pytest.approx(math.sqrt(weights @ residual**2 / 2.0), rel=1e-9)
