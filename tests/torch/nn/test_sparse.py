@@ -466,6 +466,16 @@ class TestCompact:
             export(table, (torch.tensor([1]),))
 
 
+@pytest.mark.parametrize("make", [nn.to_sparse, nn.to_compact])
+@pytest.mark.parametrize("kind", [torch.nn.Linear, nn.VariationalLinear])
+def test_a_hook_that_computes_a_weight_is_refused(make, kind):
+    """The hook would look for its own parameter in the new layer."""
+    hooked = torch.nn.utils.spectral_norm(kind(4, 2))
+    model = torch.nn.Sequential(nn.VariationalLinear(3, 4), hooked)
+    with pytest.raises(TypeError, match="the weight of module '1' is computed by a hook: remove"):
+        make(model)
+
+
 class TestLoading:
     @pytest.mark.parametrize("backend", BACKENDS)
     @pytest.mark.parametrize("made", [nn.to_sparse, nn.to_compact])

@@ -16,7 +16,7 @@ from ...checks import check_flag, count, one_of
 from ...sparsity import THRESHOLD, check_threshold
 from ..arguments import check_parameters, shown_name
 from ..convert.convert import check_forward, check_known, plain_kind, without_samples
-from ..hooks import copies, copy_hooks
+from ..hooks import copies, copy_hooks, masked
 from ..shrink.kinds import groups_of, others, resize
 from ..shrink.shrink import shrink
 from ..shrink.slots import Tensors
@@ -172,7 +172,8 @@ def to_compact(
     -------
     torch.nn.Module
         A copy in evaluation mode, whose weights do not require gradients. Layers keep their hooks.
-        `load_sparse` loads its ``state_dict``.
+        `load_sparse` loads its ``state_dict``. What its layers and other methods than `forward`
+        return can have fewer features.
 
     Warns
     -----
@@ -233,7 +234,7 @@ def _rebuilt(
             continue
         if getattr(module, "max_norm", None) is not None:
             continue  # With max_norm, each look-up changes rows of this table.
-        check_parameters(name, module)
+        check_parameters(name, module, () if masked(module, "weight") else ("weight",))
         check_known(name, module)
         check_forward(name, module)
         layers[module] = {"weight": weight.means().masked_fill(~kept, 0.0)}
