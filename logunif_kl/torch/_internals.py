@@ -109,6 +109,12 @@ def pushed_forward() -> bool:
     return any(level.key() == TransformType.Jvp for level in levels)
 
 
+def batched() -> bool:
+    """Whether `torch.func.vmap` is active."""
+    levels = (get_interpreter_stack() or ()) if _COMPLETE else ()
+    return any(level.key() == TransformType.Vmap for level in levels)
+
+
 @cache
 def fused_multiply_add() -> Callable[..., Tensor] | None:
     """Return the compiler's fused multiply-add, or None if the compiler cannot be imported."""

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 import torch
-from torch.nn.utils import prune
+from torch.nn.utils import parametrize, prune
 from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
@@ -20,18 +20,19 @@ from torch.nn.utils.weight_norm import WeightNorm
 from ...torch._sharded import distributed_as
 from .arguments import check_parameters, shown_name
 
-_COMPUTE = (BasePruningMethod, WeightNorm)
-"""Hooks that are safe to call. `spectral_norm` is excluded: each call changes its state."""
-
 
 def refresh(module: Any) -> None:
-    """Recompute the weights that pruning or weight normalisation derives from the parameters.
+    """Recompute the weights that hooks of torch derive from the parameters.
 
     After an optimizer step or `load_state_dict`, these weights are out of date until the next call.
     """
     buffers = module._buffers
     for hook in module._forward_pre_hooks.values():
-        if isinstance(hook, _COMPUTE):
+        if isinstance(hook, SpectralNorm):
+            with torch.enable_grad():  # A call of the hook would change its estimate of the norm.
+                found = hook.compute_weight(module, do_power_iteration=False)
+            setattr(module, hook.name, found)
+        elif isinstance(hook, (BasePruningMethod, WeightNorm)):
             weight = getattr(hook, "_tensor_name", "")
             name = f"{weight}_mask"
             mask = buffers.get(name)
@@ -102,6 +103,18 @@ def own_parameter(module: Any, name: str) -> Any:
     """Return a parameter of a module, which may have a mask, or None."""
     found = module._parameters.get(name)
     return module._parameters.get(f"{name}_orig") if found is None else found
+
+
+def own_parameters(module: Any, name: str) -> list[Any]:
+    """Return the parameters that a parameter of a module is, or is computed from."""
+    own = own_parameter(module, name)
+    if own is not None:
+        return [own]
+    if parametrize.is_parametrized(module, name):
+        return [*module.parametrizations[name].parameters(recurse=False)]
+    # The hooks of torch.nn.utils.weight_norm keep two parameters beside.
+    beside = (module._parameters.get(f"{name}_{part}") for part in ("g", "v"))
+    return [each for each in beside if each is not None]
 
 
 def held(value: Any, seen: set[int] | None = None) -> Iterator[Any]:

@@ -150,6 +150,38 @@ def data_parallel(mesh):
             yield f"{kind}:{name}:training", bool(fine) and others[0] != others[1]
 
 
+def without_samples(mesh):
+    """`VBP` returns moments, in which DDP and FSDP2 have to find the tensors."""
+
+    def made():
+        torch.manual_seed(1)
+        return torch.nn.Sequential(
+            nn.VariationalLinear(8, 4), torch.nn.ReLU(), nn.VariationalLinear(4, 1)
+        )
+
+    def trained(model, outer, given):
+        elbo = nn.ELBO(outer, nn.expected_normal_log_likelihood, SIZE)
+        optimizer = torch.optim.SGD(outer.parameters(), lr=1e-3)
+        descend(optimizer, lambda: elbo(*given).loss, 2)
+        return model
+
+    def sharded(model, *parts):
+        for part in parts:
+            fully_shard(part, mesh=mesh)
+        return fully_shard(nn.VBP(model), mesh=mesh)
+
+    alone, given = made(), [*map(half, data())]
+    trained(alone, nn.VBP(alone), data())
+    for name, wrap in {
+        "DDP": lambda model: DistributedDataParallel(nn.VBP(model)),
+        "DDP, static": lambda m: DistributedDataParallel(nn.VBP(m), static_graph=True),
+        "FSDP2": sharded,
+        "FSDP2 of each layer": lambda model: sharded(model, model[0], model[2]),
+    }.items():
+        model = made()
+        yield f"{name}:VBP", agree(trained(model, wrap(model), given), alone)
+
+
 def distributed(model, mesh, placement):
     def split(_, module, mesh):
         for name, p in list(module.named_parameters(recurse=False)):
@@ -443,7 +475,15 @@ def controls(mesh):
 
 def checks(mesh):
     for make in (
-        *(controls, data_parallel, tensors, samples_of_examples, counts, tensor_parallel),
+        *(
+            controls,
+            data_parallel,
+            without_samples,
+            tensors,
+            samples_of_examples,
+            counts,
+            tensor_parallel,
+        ),
         *(steps_in_parallel, sharded_in_two_dimensions, converted, pruned, wrapped),
     ):
         yield from make(mesh)

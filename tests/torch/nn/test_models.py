@@ -11,6 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.nn.utils import parametrizations  # noqa: E402
+
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.nn.torch.predict import sampling  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
@@ -351,6 +353,52 @@ def test_parameter_groups(posterior):
     assert (decayed["weight_decay"], others["weight_decay"], others["lr"]) == (0.1, 0.0, 2.0)
 
 
+COMPUTED = [
+    parametrizations.weight_norm,
+    torch.nn.utils.weight_norm,
+    torch.nn.utils.spectral_norm,
+]
+deprecated = pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning")
+
+
+@deprecated
+@pytest.mark.parametrize("wrap", COMPUTED)
+def test_parameter_groups_of_computed_variances(wrap):
+    layer = wrap(nn.VariationalLinear(3, 2), "log_sigma2")
+    decayed, others = nn.parameter_groups(layer, 0.1)
+    names = {id(parameter): name for name, parameter in layer.named_parameters()}
+    assert {names[id(each)] for each in decayed["params"]} == {"weight", "bias"}
+    assert all("log_sigma2" in names[id(each)] for each in others["params"])
+    assert len(others["params"]) == (1 if wrap is torch.nn.utils.spectral_norm else 2)
+
+
+@deprecated
+@pytest.mark.parametrize("wrap", COMPUTED)
+def test_computed_weights_of_equal_shapes_have_different_noise(wrap):
+    layers = [nn.VariationalLinear(4, 4, posterior=nn.Additive(initial=0.0)) for _ in range(2)]
+    model = torch.nn.Sequential(*map(wrap, layers))
+    x = torch.eye(4)
+    with nn.sampled(model), torch.no_grad():
+        drawn = [layer(x) for layer in layers]
+    model.eval()
+    first, second = (a - layer(x).detach() for a, layer in zip(drawn, layers, strict=True))
+    assert (first - second).abs().min() > 1e-6
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_the_kl_of_a_weight_that_spectral_norm_computes(training):
+    """After an optimizer's step, as after the next call; the estimate of the norm stays."""
+    layer = torch.nn.utils.spectral_norm(nn.VariationalLinear(4, 4)).eval()
+    layer(torch.eye(4))
+    with torch.no_grad():
+        layer.weight_orig[:, 0] *= 50.0
+    estimate = layer.weight_u.clone()
+    found = nn.kl(layer.train(training)).item()
+    assert torch.equal(layer.weight_u, estimate)
+    layer.eval()(torch.eye(4))
+    assert found == nn.kl(layer).item()
+
+
 class Trainer:
     """What a Trainer of Hugging Face does in a step, with the model's own loss."""
 
@@ -372,19 +420,60 @@ class Trainer:
         return [p.grad.clone() for p in self.model.parameters()]
 
 
-@pytest.mark.parametrize("scaled", [False, True])
-def test_the_recipe_for_accumulated_gradients(scaled):
-    """As on the page: in 1, 4 and 16 parts, the gradient is that of the bound."""
+def recipe(trainer, labels):
+    """The class of the page, with another Trainer and number of labels."""
     page = Path(__file__).parents[3] / "docs" / "guide" / "recipes.md"
     lines = (
         page.read_text().partition(">>> class BoundTrainer")[2].partition("\n>>>")[0].split("\n")
     )
     code = "\n".join(["class BoundTrainer" + lines[0], *(each[4:] for each in lines[1:])])
-    known = {"transformers": SimpleNamespace(Trainer=Trainer), "nn": nn, "labels": 100}
+    known = {"transformers": SimpleNamespace(Trainer=trainer), "nn": nn, "labels": labels}
     exec(code, known)
+    return known["BoundTrainer"]
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_recipe_for_accumulated_gradients(scaled):
+    """As on the page: in 1, 4 and 16 parts, the gradient is that of the bound."""
     model = nn.VariationalLinear(3, 2, posterior=nn.Additive(initial=-80.0))
-    trainer, x = known["BoundTrainer"](model, scaled), torch.randn(16, 3)
+    trainer, x = recipe(Trainer, 100)(model, scaled), torch.randn(16, 3)
     (nn.kl(model) / 100 + (model(x) - 1.0).square().sum(1).mean()).backward()
     expected = [p.grad.clone() for p in model.parameters()]
     for parts in (1, 4, 16):
         torch.testing.assert_close(trainer.step(parts, x), expected)
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+def test_the_recipe_in_a_trainer_of_hugging_face(tmp_path, parts):
+    """The loss is the mean over the labels that are predicted, plus the KL over their number."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"vocab_size": 12, "n_positions": 8, "n_embd": 16, "n_layer": 1, "n_head": 2}
+    none = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
+    config = transformers.GPT2Config(**sizes, **none, bos_token_id=0, eos_token_id=0)
+    plain = transformers.GPT2LMHeadModel(config)
+    gpt = nn.to_variational(plain, posterior=nn.Additive(initial=-60.0))
+    gpt.loss_type = "ForCausalLM"
+    texts = torch.randint(12, (16, 8))
+    arguments = transformers.TrainingArguments(
+        str(tmp_path),
+        max_steps=1,
+        use_cpu=True,
+        report_to="none",
+        save_strategy="no",
+        logging_strategy="no",
+        disable_tqdm=True,
+        per_device_train_batch_size=16 // parts,
+        gradient_accumulation_steps=parts,
+    )
+    trainer = recipe(transformers.Trainer, 16 * 7)(
+        gpt,
+        arguments,
+        train_dataset=[{"input_ids": text, "labels": text} for text in texts],
+        optimizers=(torch.optim.SGD(gpt.parameters(), lr=0.0), None),
+    )
+    found = trainer.train().training_loss
+    with torch.no_grad():
+        logits = gpt.eval()(input_ids=texts).logits[:, :-1]
+        mean = torch.nn.functional.cross_entropy(logits.flatten(0, 1), texts[:, 1:].flatten())
+        expected = float(mean + nn.kl(gpt) / (16 * 7))
+    assert found == pytest.approx(expected, rel=1e-5)

@@ -109,6 +109,35 @@ class TestLayers:
         single(x.float())
         check(model.to(dtype), single.to(dtype), x)
 
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_buffers_that_move_after_a_call(self, backend):
+        """To shared memory, and by `type`, which would round the columns of an embedding."""
+        model, x = pruned(torch.nn.Linear(300, 200)), random_input(7, 300)
+        sparse = nn.to_sparse(model, backend=backend)
+        expected = sparse(x)
+        sparse.share_memory()
+        assert torch.equal(sparse(x), expected)
+        table, rows = pruned(torch.nn.Embedding(600, 5)), torch.arange(500, 600)
+        half = nn.to_sparse(table, backend=backend).type(torch.bfloat16)
+        assert {half.columns.dtype, half.row_starts.dtype} == {torch.int16, torch.int32}
+        assert torch.equal(half(rows), nn.to_sparse(table)(rows).bfloat16())
+
+    def test_a_state_of_another_shape_is_refused(self):
+        table, other = (nn.to_sparse(pruned(torch.nn.Embedding(50, n))) for n in (3, 4))
+        before = table.weight
+        with pytest.raises(RuntimeError, match=r"dense_shape is \(50, 4\) in the state_dict, and"):
+            table.load_state_dict(other.state_dict())
+        assert torch.equal(table.weight, before)
+
+    def test_weights_that_change_before_the_backward(self):
+        sparse = nn.to_sparse(pruned(torch.nn.Linear(30, 1)))
+        x, right = random_input(1, 30).requires_grad_(), sparse.weight
+        output = sparse(x)
+        sparse.values.mul_(2.0)
+        output.sum().backward()
+        assert torch.equal(x.grad, right)
+        assert torch.equal(sparse(x).detach(), (x @ sparse.weight.T + sparse.bias).detach())
+
     @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
     @pytest.mark.parametrize("backend", BACKENDS)
     def test_autocast(self, backend, dtype):

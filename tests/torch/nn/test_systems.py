@@ -104,6 +104,17 @@ class TestCompile:
         assert torch.equal(one, other) == (randomness == "same")
 
     @every_estimator
+    @pytest.mark.parametrize("compile", [False, True])
+    def test_vmap_refuses_a_generator(self, estimator, compile):
+        """Which would give all elements one noise, or each its own, whatever randomness= says."""
+        layer, x = layer_and_input("linear", estimator=estimator)
+        layer.generator = torch.Generator()
+        batched = torch.func.vmap(layer, randomness="same")
+        with pytest.raises(Exception, match="a layer with a generator was called under"):
+            (compiled(batched) if compile else batched)(x[None].expand(2, -1, -1))
+        assert layer(x).shape == layer.eval()(x).shape
+
+    @every_estimator
     @pytest.mark.parametrize("case", ["linear", "conv2d", "embedding"])
     def test_the_noise_is_that_of_the_eager_layer(self, case, estimator):
         """By the operator of PyTorch, which takes a tenth of the time of the compiler's randn."""

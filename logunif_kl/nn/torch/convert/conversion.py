@@ -175,7 +175,8 @@ def warn_of_left(model: torch.nn.Module) -> None:
 def warn_of_kept(model: torch.nn.Module) -> None:
     """Warn of modules with a second reference to a Gaussian weight, which is read without noise."""
     gaussian = [m for m in model.modules() if isinstance(m, VariationalModule)]
-    means = {id(each.own(each.name)) for m in gaussian for each in m._lk_weights()}
+    every = [each for module in gaussian for each in module._lk_weights()]
+    means = {id(own) for each in every for own in each.sources(each.name)}
     kept = [
         f"{shown_name(name)} ({type(module).__name__})"
         for name, module in model.named_modules()

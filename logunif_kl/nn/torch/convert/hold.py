@@ -66,7 +66,7 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
     """
     check_generator(generator)
     gaussians(model)
-    keys: dict[tuple[StochasticModule, str], int] = {}
+    keys: dict[tuple[StochasticModule, str], tuple[int, ...]] = {}
     found: list[StochasticModule] = []
     for name, module in model.named_modules():
         check_shape(name, module)
@@ -79,7 +79,7 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
             found.append(module)
         if isinstance(module, VariationalModule):
             for each in module._lk_weights():
-                keys[module, each.name] = id(each.own(each.name))
+                keys[module, each.name] = tuple([id(own) for own in each.sources(each.name)])
     kept = KeptNoise(keys, generator)
     with sampling(model), assigned("_lk_kept", [(module, kept) for module in found]):
         # Draw all noise here, so that it does not depend on the order of the calls.

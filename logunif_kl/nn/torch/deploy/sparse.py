@@ -26,9 +26,9 @@ BACKENDS = ("torch", "scipy")
 class SparseLayer(torch.nn.Module):
     """The base class of the layers that `to_sparse` makes, with weights in compressed sparse rows.
 
-    The weights are buffers, not parameters. The first call makes a matrix from them, and later
-    calls make it again after they have changed. But PyTorch does not count changes through
-    ``values.data`` or NumPy: assign a new tensor to `values` instead.
+    The weights are buffers, not parameters. The first call makes a matrix from copies of them, and
+    later calls make it again after they have changed. But PyTorch does not count changes through
+    ``values.data``, NumPy or `torch.distributed`: assign a new tensor to `values` instead.
 
     Attributes
     ----------
@@ -88,7 +88,10 @@ class SparseLayer(torch.nn.Module):
     ) -> Any:
         """Make a sparse matrix of the backend (torch or SciPy) from rows, columns and values."""
         make = of_scipy if self.backend == "scipy" else of_torch
-        return make(starts.int(), columns.int(), values.to(wide(values.dtype)), size)
+        # Copies: a backward pass or SciPy reads them later, when the buffers may have moved or
+        # changed.
+        starts, columns = (part.to(torch.int32, copy=True) for part in (starts, columns))
+        return make(starts, columns, values.to(wide(values.dtype), copy=True), size)
 
     def _kept_matrix(self, shape: tuple[int, ...], make: Callable[[], Any]) -> Any:
         """Return the matrix for inputs of a shape, made again if it or the buffers have changed."""
@@ -121,8 +124,26 @@ class SparseLayer(torch.nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_made": None}
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Keep the integers: `torch.nn.Module.type` would round them to a floating type."""
+        whole = {name: getattr(self, name) for name in ("columns", "row_starts", "dense_shape")}
+        super()._apply(fn, recurse)
+        for name, before in whole.items():
+            found = getattr(self, name)
+            if found.is_floating_point():
+                setattr(self, name, before.to(found.device))
+        return self
+
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         """Accept any number of kept weights, which differs between models of the same shape."""
+        shape = state_dict.get(f"{prefix}dense_shape")
+        if isinstance(shape, torch.Tensor) and shape.tolist() != list(self.shape):
+            args[-1].append(
+                f"{prefix}dense_shape is {tuple(shape.tolist())} in the state_dict, and the layer "
+                f"has the shape {self.shape}: pass the state_dict of a network of the same sizes, "
+                "or use load_sparse"
+            )
+            return
         for name in ("values", "columns"):
             found = state_dict.get(prefix + name)
             if isinstance(found, torch.Tensor):

@@ -8,11 +8,13 @@ a rule in `rules`, return the moments of their outputs. All other functions rais
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import make_dataclass
 from functools import wraps
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from ...._display import described_briefly
 from ...._errors import real_number
@@ -231,6 +233,28 @@ class Moments:
     def __matmul__(self, other: Any) -> Moments:
         """Raise, because a matrix product needs a layer."""
         raise _no_rule("the operator '@'")
+
+
+def _parts(found: Moments) -> tuple[list[Any], float]:
+    given = [found.mean] if found._variance is None else [found.mean, found._variance]
+    return given, found.steepness
+
+
+def _of_parts(parts: Iterable[Any], steepness: Any) -> Moments:
+    found = object.__new__(Moments)
+    found.mean, *others = parts
+    found._variance, found.steepness = others[0] if others else None, steepness
+    return found
+
+
+# DistributedDataParallel looks for the tensors of an output in trees and in dataclasses, and FSDP2
+# in dataclasses.
+pytree.register_pytree_node(
+    Moments, _parts, _of_parts, serialized_type_name="logunif_kl.torch.nn.Moments"
+)
+Moments.__dataclass_fields__ = make_dataclass(  # type: ignore[attr-defined]
+    "Moments", ["mean", "variance", "steepness"]
+).__dataclass_fields__
 
 
 class _NoMethod(TypeError, AttributeError):

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 import torch
 
-from ....torch._internals import called_by_compiler, plain, transformed
+from ....torch._internals import batched, called_by_compiler, plain, transformed
 from ....torch._sharded import distributed_as
 from ..hooks import own_parameter
 from .recomputation import (
@@ -165,11 +165,13 @@ class KeptNoise:
     """
 
     def __init__(
-        self, keys: dict[tuple[StochasticModule, str], int], generator: torch.Generator | None
+        self,
+        keys: dict[tuple[StochasticModule, str], tuple[int, ...]],
+        generator: torch.Generator | None,
     ) -> None:
         self._keys, self._generator = keys, generator
         self.in_checkpoint = in_checkpoint()
-        self._found: dict[tuple[int, tuple[int, ...]], Tensor] = {}
+        self._found: dict[tuple[tuple[int, ...], tuple[int, ...]], Tensor] = {}
         self._numbers: tuple[float, ...] | None = None
         self.drawn = False
         """Whether the context has drawn all noise."""
@@ -209,6 +211,12 @@ def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | Non
         generator = None
     if generator is not None:
         _check(generator, device)
+        if _batched():
+            raise RuntimeError(
+                "a layer with a generator was called under torch.func.vmap, whose randomness= does "
+                "not hold for a torch.Generator: set the layer's generator to None and call "
+                "torch.manual_seed"
+            )
     if type(like) is not Tensor and hasattr(like, "placements"):
         return _distributed(shape, like, generator)
     if generator is not None and torch.compiler.is_exporting():
@@ -310,6 +318,11 @@ def _by_the_operator(like: Tensor) -> bool:
 @called_by_compiler
 def _transformed() -> bool:
     return transformed()
+
+
+@called_by_compiler
+def _batched() -> bool:
+    return batched()
 
 
 @cache

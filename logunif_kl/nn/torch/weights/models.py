@@ -189,10 +189,11 @@ def parameter_groups(
             "squared weights, such as 0.01"
         )
     variances = {
-        id(weight.own(name))
+        id(each)
         for _, weight in weights(check_module(model))
         for own, name in zip(weight.posterior.parameters, weight.parameters, strict=True)
         if own != "scale"
+        for each in weight.sources(name)
     }
     groups: list[dict[str, Any]] = [
         {"params": [], "weight_decay": decay, **options},
@@ -236,7 +237,10 @@ def gaussians(model: Any) -> list[tuple[str, Weight, bool]]:
 
 
 def _check_same_scales(first: str, weight: Weight, second: str, other: Weight) -> None:
-    scales = [[each.own(name) for name in each.parameters[1:]] for each in (weight, other)]
+    scales = [
+        [own for name in each.parameters[1:] for own in each.sources(name)]
+        for each in (weight, other)
+    ]
     if any(scales):
         if len(scales[0]) != len(scales[1]) or any(map(is_not, *scales)):
             raise ValueError(

@@ -13,7 +13,7 @@ from ....torch._internals import PLAIN_TYPES
 from ....torch._sharded import distributed_as, settled
 from ...penalty import is_exact
 from ...terms import Given, Term, without_row
-from ..hooks import own_parameter, refresh
+from ..hooks import own_parameter, own_parameters, refresh
 from ..noise.normal import StochasticModule
 
 Tensor = torch.Tensor
@@ -47,6 +47,10 @@ class Weight(NamedTuple):
     def own(self, name: str) -> Any:
         """Return a parameter of the module, also if it has a mask."""
         return own_parameter(self.module, name)
+
+    def sources(self, name: str) -> list[Any]:
+        """Return the parameters that a parameter of the module is, or is computed from."""
+        return own_parameters(self.module, name)
 
     @property
     def stored(self) -> Tensor:
