@@ -89,18 +89,26 @@ def to_variational(
     chosen = _matrix if where is None else where
     made = False
     done: dict[int, Any] = {}
+    paths: dict[int, list[Any]] = {}
+    for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]:
+        if is_variable(leaf):
+            paths.setdefault(id(leaf), []).append(path)
 
-    def replaced(path: Any, leaf: Any) -> Any:
+    def is_chosen(path: Any, leaf: Any) -> bool:
+        return bool(chosen(jax.tree_util.keystr(path, simple=True, separator="."), leaf))
+
+    def replaced(path: Any, leaf: Any, variable: int = -1) -> Any:
         nonlocal made
         if is_weight(leaf):
             return leaf
         if is_variable(leaf):
             if id(leaf) not in done:
                 done[id(leaf)] = jax.tree_util.tree_map_with_path(
-                    lambda rest, each: replaced(path + rest, each), leaf, is_leaf=is_weight
+                    lambda rest, each: replaced(rest, each, id(leaf)), leaf, is_leaf=is_weight
                 )
             return done[id(leaf)]
-        if not chosen(jax.tree_util.keystr(path, simple=True, separator="."), leaf):
+        # A variable that several modules share has several paths.
+        if not any(is_chosen(first + path, leaf) for first in paths.get(variable, [()])):
             return leaf
         made = True
         return Weight.from_mean(leaf, posterior, input_axis=input_axis, output_axis=output_axis)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import is_dataclass
 from functools import partial
-from types import FunctionType
+from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -118,7 +120,7 @@ def own_parameters(module: Any, name: str) -> list[Any]:
 
 
 def held(value: Any, seen: set[int] | None = None) -> Iterator[Any]:
-    """Yield an attribute of a module, and what it holds in containers, partials and closures."""
+    """Yield an attribute of a module, and what it holds in containers and functions."""
     seen = set() if seen is None else seen
     if id(value) in seen:
         return
@@ -127,12 +129,19 @@ def held(value: Any, seen: set[int] | None = None) -> Iterator[Any]:
     parts: Iterable[Any] = ()
     if isinstance(value, dict):
         parts = value.values()
-    elif isinstance(value, (list, tuple)):
-        parts = value
+    elif isinstance(value, (list, tuple, set, frozenset, deque)):
+        parts = [*value]
     elif isinstance(value, partial):
         parts = (value.func, *value.args, *value.keywords.values())
+    elif isinstance(value, MethodType):
+        parts = (value.__func__, value.__self__)
     elif isinstance(value, FunctionType):
-        parts = _closure(value)
+        defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+        parts = (*_closure(value), *defaults)
+    elif isinstance(value, SimpleNamespace) or (
+        is_dataclass(value) and not isinstance(value, type)
+    ):
+        parts = [*vars(value).values()]
     for part in parts:
         yield from held(part, seen)
 
@@ -150,9 +159,9 @@ def _warn_of_closures(model: torch.nn.Module) -> None:
             functions = [x for x in held(value) if isinstance(x, FunctionType)]
             if any(id(part) in own for x in functions for part in held(x)):
                 warnings.warn(
-                    f"{attribute!r} of {shown_name(name)} is a function whose closure holds a part "
-                    "of the model. Copying a model copies no closure, so the copy computes with "
-                    "that part of the original: make the function a method",
+                    f"{attribute!r} of {shown_name(name)} is a function whose closure or default "
+                    "arguments hold a part of the model. Copying a model copies neither, so the "
+                    "copy computes with that part of the original: make the function a method",
                     stacklevel=4,
                 )
 

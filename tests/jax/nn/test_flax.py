@@ -111,6 +111,14 @@ def in_one_variable(posterior):
     return made
 
 
+def test_a_shared_variable_is_chosen_by_any_of_its_paths():
+    model = Tied(nn.Additive())
+    model.one.weight = model.other.weight = nnx.Param(jnp.ones((3, 3)))
+    found = nn.to_variational(model, lambda path, leaf: path.startswith("other.weight"))
+    assert len(nn.named_kl(found)) == 1
+    assert found.one.weight is found.other.weight
+
+
 class TestSharedWeights:
     KINDS = nn.Additive, nn.Multiplicative, nn.Grouped, nn.Scaled
 

@@ -324,6 +324,38 @@ class TestShared:
         assert back.out.weight is back.table.weight
         assert torch.equal(back(ids), model(ids))
 
+    @pytest.mark.parametrize("first", ["table", "out"])
+    def test_tied_weights_that_are_converted_one_by_one(self, first):
+        model = Tied()
+        one = nn.to_variational(model)
+        with pytest.warns(UserWarning, match="convert it too"):
+            part = nn.to_variational(model, modules=lambda name, _: name == first)
+        two = nn.to_variational(part, modules=lambda name, _: name in ("table", "out", "cell"))
+        assert two.out._log_variance is two.table._log_variance
+        assert nn.kl(two).item() == nn.kl(one).item()
+        with pytest.raises(ValueError, match="converted before, with another posterior: convert"):
+            nn.to_variational(part, posterior=nn.Multiplicative())
+
+    def test_a_module_is_chosen_by_any_of_its_names(self):
+        model = torch.nn.ModuleDict({"a": torch.nn.Linear(3, 3), "b": torch.nn.Linear(3, 3)})
+        model["c"] = model["a"]
+        found = nn.to_variational(model, modules=lambda name, _: name == "c")
+        assert list(nn.named_kl(found)) == ["a"]
+
+    def test_the_padding_of_a_tied_weight(self):
+        """The other layer draws noise in its row, so all functions count it."""
+        model = torch.nn.ModuleDict({"table": torch.nn.Embedding(6, 4, padding_idx=0)})
+        model["out"] = torch.nn.Linear(4, 6, bias=False)
+        model["out"].weight = model["table"].weight
+        made = nn.to_variational(model, posterior=nn.Additive(initial=0.0))
+        with torch.no_grad():
+            made["table"].weight[0] = 0.1
+        assert torch.equal(nn.log_alpha(made)["table"], made["out"].log_alpha_of_weights())
+        threshold = nn.density_threshold(made, 0.25)
+        assert nn.sparsity(made, threshold).kept == 6
+        nn.zero_means(made, threshold)
+        assert int((made["out"].weight != 0).sum()) == 6
+
 
 class TestToDeterministic:
     @pytest.mark.parametrize(

@@ -5,14 +5,18 @@ What is drawn is compared with `to_sample`, which makes a plain network of an ex
 
 import contextlib
 import copy
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from types import MethodType
+from types import MethodType, SimpleNamespace
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (  # noqa: E402
+    checkpoint_wrapper,
+)
 from torch.nn import functional as F  # noqa: E402
 from torch.nn.utils import parametrize  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
@@ -324,6 +328,71 @@ def test_a_sampled_weight_that_is_computed(computed):
             use()
 
 
+class Borrows(torch.nn.Module):
+    """Reads the weight of a child."""
+
+    def __init__(self, child):
+        super().__init__()
+        self.child = child
+
+    def forward(self, x):
+        return F.linear(x, self.child.weight)
+
+
+def encode(self, x):
+    return F.linear(x, self.child.weight)
+
+
+@pytest.mark.parametrize("wrap", [checkpoint_wrapper, partial(torch.compile, backend="eager")])
+def test_the_weight_of_a_wrapped_layer(wrap):
+    model = Borrows(wrap(nn.VariationalEmbedding(5, 3)))
+    with pytest.raises(RuntimeError, match=REFUSED):
+        model(torch.eye(3))
+    with nn.sampled(model):
+        assert torch.equal(model(torch.eye(3)).T, model.child(torch.arange(5)))
+
+
+def test_a_method_that_is_assigned_to_the_class(monkeypatch):
+    monkeypatch.setattr(Borrows, "encode", encode, raising=False)
+    model = Borrows(nn.VariationalLinear(4, 3))
+    with pytest.raises(RuntimeError, match=REFUSED):
+        model.encode(torch.eye(4))
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda w: SimpleNamespace(w=w),
+        lambda w: deque([w]),
+        lambda w: {1, w},
+        lambda w: lambda x, w=w: x @ w.T,
+    ],
+    ids=["namespace", "deque", "set", "default"],
+)
+def test_a_weight_that_a_module_keeps_is_warned_of(keep):
+    model = Borrows(torch.nn.Linear(4, 3))
+    model.kept = keep(model.child.weight)
+    words = r"keeps the weight of a variational layer|closure or default arguments hold a part"
+    with pytest.warns(UserWarning, match=words):
+        nn.to_variational(model)
+
+
+@pytest.mark.parametrize("within", [contextlib.nullcontext, torch.no_grad, torch.inference_mode])
+def test_the_weight_of_a_layer_with_scales_is_read_with_them(within):
+    """Also by the fast path of a transformer's layer."""
+    borrows = Borrows(torch.nn.Linear(8, 8, bias=False))
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    for plain in (borrows, layer):
+        model = nn.to_variational(plain, modules=torch.nn.Linear, posterior=nn.Scaled()).eval()
+        for each in model.modules():
+            if isinstance(each, nn.VariationalLinear):
+                torch.nn.init.uniform_(each.scale.data, 0.5, 2.5)
+        x = torch.randn(3, 4, 8)
+        expected = nn.to_deterministic(model)(x)
+        with within():
+            torch.testing.assert_close(model(x), expected)
+
+
 def test_a_subclass_with_its_own_forward():
     class Own(nn.VariationalLinear):
         def forward(self, input):
@@ -443,7 +512,7 @@ def test_a_closure_over_a_layer():
         def forward(self, x):
             return self.run(x)
 
-    words = "'run' of the model is a function whose closure holds a part of the model"
+    words = "'run' of the model is a function whose closure or default arguments hold a part"
     with pytest.warns(UserWarning, match=words):
         nn.to_variational(Closes())
     model = nn.to_variational(Closes(), inplace=True)

@@ -673,6 +673,46 @@ class TestTransforms:
         found = [torch.autograd.grad(loss, [*model.parameters()]) for loss in losses]
         assert all(map(torch.equal, *found))
 
+    @pytest.mark.parametrize("reentrant", [False, True])
+    def test_a_weight_that_was_drawn_before_a_checkpoint(self, reentrant):
+        """The second run of the checkpoint would draw another sample."""
+
+        class Cell(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.eye(3))
+
+            def forward(self, h):
+                return torch.tanh(h @ self.weight)
+
+        class Steps(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = Cell()
+
+            def forward(self, h, whole):
+                run = partial(torch.utils.checkpoint.checkpoint, use_reentrant=reentrant)
+                if whole:
+                    return run(lambda h: self.cell(self.cell(h)), h)
+                return run(self.cell, run(self.cell, h))
+
+        model, x = nn.to_variational(Steps(), modules=Cell, posterior=NOISY), torch.eye(3)
+        x.requires_grad_()
+        words = r"drawn in this call before a torch.utils.checkpoint that uses it"
+        with pytest.raises(RuntimeError, match=words):
+            model(x, False)
+        seeded(model, x, True).sum().backward()
+        found = [weight.grad.clone() for weight in model.parameters()]
+        model.zero_grad()
+        with nn.sampled(model, generator(3)):
+            model(x, False).sum().backward()
+            again = [weight.grad.clone() for weight in model.parameters()]
+            model.zero_grad()
+            model(x, True).sum().backward()
+        for each, other, weight in zip(found, again, model.parameters(), strict=True):
+            assert each.abs().max() > 0.0
+            torch.testing.assert_close(other, weight.grad)
+
     def test_a_sample_within_a_checkpoint(self):
         """The second run draws it again, which must not give another sample."""
         model, x = nn.to_variational(Loop()), torch.ones(5, 2, 3)

@@ -34,7 +34,7 @@ class Chosen(NamedTuple):
 
 def choose(model: torch.nn.Module, modules: Any, parameters: Any, posterior: Additive) -> Chosen:
     """Choose by the arguments of `to_variational`, and check that the choice can be converted."""
-    accepted, found = _chooser(modules), Chosen([], {})
+    accepted, found = _chooser(modules, model), Chosen([], {})
     unsuited = type(posterior) is not Additive
     parts: dict[torch.nn.Module, bool] = {}
     """Whether attention was chosen, by its `out_proj`, with whose weight it computes itself."""
@@ -83,7 +83,7 @@ def not_additive(name: str, module: torch.nn.Module, posterior: Additive) -> Val
     )
 
 
-def _chooser(modules: Any) -> Callable[[str, torch.nn.Module], Any] | None:
+def _chooser(modules: Any, model: torch.nn.Module) -> Callable[[str, torch.nn.Module], Any] | None:
     if modules is None:
         return None
     if isinstance(modules, (type, tuple, list)):
@@ -100,7 +100,10 @@ def _chooser(modules: Any) -> Callable[[str, torch.nn.Module], Any] | None:
             f"modules must be types or a function of name and module, but {shown(modules)} was "
             "given: pass torch.nn.Linear, for example"
         )
-    return modules
+    names: dict[torch.nn.Module, list[str]] = {}
+    for name, module in model.named_modules(remove_duplicate=False):
+        names.setdefault(module, []).append(name)
+    return lambda _, module: any(modules(name, module) for name in names[module])
 
 
 def _add_parameters(model: torch.nn.Module, parameters: Any, found: Chosen) -> None:
@@ -159,7 +162,7 @@ def _check_weights(name: str, module: torch.nn.Module, names: list[str]) -> None
     _check_names(name, module, [each + SUFFIX for each in names])
     for each in names:
         _check_dtype(name, each, module._parameters[each])
-    if isinstance(module, torch.nn.EmbeddingBag):
+    if isinstance(module, (torch.nn.EmbeddingBag, torch.nn.Embedding)):
         _check_table(name, module)
 
 

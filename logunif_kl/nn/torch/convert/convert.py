@@ -31,7 +31,7 @@ from ..options import VariationalOptions, checked, list_options
 from ..weights.kinds import has_sampled_form
 from ..weights.models import gaussians, kind_name
 from ..weights.sampled import SampledModule, apart, sample_weights
-from ..weights.tied import forget_tied_variances, name_tied_variances
+from ..weights.tied import forget_tied_variances, name_tied_variances, variances_of_weights
 from ..weights.weight import VariationalModule, Weight
 from .choose import Modules, Parameters, choose, not_additive
 from .conversion import VARIATIONAL, copied, warn_of_kept, warn_of_left
@@ -84,7 +84,8 @@ def to_variational(
         Further parameters of any module to make Gaussian: their names in ``named_parameters()``, or
         a function that is true for ``parameters(name, parameter)``. Their modules become a
         `SampledModule`. What a function says of layers, and of modules that are converted
-        already, does not count. To convert only these parameters, pass ``modules=()``.
+        already, does not count. To convert only these parameters, pass ``modules=()``. All rows of
+        an `Embedding` have noise then, also that of its `padding_idx`.
     inplace : bool
         Convert the layers of `model` itself instead of a copy.
 
@@ -154,13 +155,19 @@ def to_variational(
     for name in chosen.layers:
         check_forward(name, model.get_submodule(name))
     result = model if inplace else copied(model)
-    shared: dict[int, Any] = {}
+    shared = variances_of_weights(result)
     for name in chosen.layers:
         module: Any = result.get_submodule(name)
         module.__class__ = VARIATIONAL[type(module)]
         module._become_variational(**options)
-        own = {each: module._parameters[each] for each in module._shapes(module.weight.shape)}
-        module._parameters.update(shared.setdefault(id(module.weight), own))
+        own = {each: module._parameters[each] for each in module._shapes(module._lk_stored.shape)}
+        given = shared.setdefault(id(module._lk_stored), own)
+        if {k: x.shape for k, x in given.items()} != {k: x.shape for k, x in own.items()}:
+            raise ValueError(
+                f"{shown_name(name)} shares its weight with a module that was converted before, "
+                "with another posterior: convert both with the same posterior"
+            )
+        module._parameters.update(given)
     sample_weights(result, chosen.sampled, shared, values)
     name_tied_variances(result)
     warn_of_kept(result)
@@ -205,7 +212,8 @@ def to_deterministic(
         Weights with a log alpha above `threshold` become 0. Molchanov et al. (2017), section 5, use
         3. By default all weights are kept.
     inplace : bool
-        Convert the layers of `model` itself instead of a copy.
+        Convert the layers of `model` itself instead of a copy. With the posterior `Scaled`, the
+        weights are new parameters, which an optimizer that was made before does not have.
 
     Returns
     -------

@@ -24,8 +24,9 @@ class Draws(threading.local):
         # Not a number: with dynamic=True, torch.compile loses changes of numbers at graph breaks.
         self.calls: list[torch.nn.Module] = []
         """The modules that are being called, from outside in."""
-        self.samples: dict[int, tuple[Any, Tensor, Tensor]] = {}
-        """By the `id` of a parameter: the parameter, its noise and its sample."""
+        self.samples: dict[int, tuple[Any, Tensor, Tensor, list[Any]]] = {}
+        """By the `id` of a parameter: the parameter, its noise, its sample, and the checkpoints in
+        which the noise was drawn."""
 
     def __reduce__(self) -> Any:
         """Copy without the samples, which do not hold for a copy."""

@@ -92,6 +92,11 @@ class _FirstRun:
 
 
 PLAIN_NOISE = (False, None)
+USED_AGAIN = (
+    "{} was drawn in this call before a torch.utils.checkpoint that uses it, too, and whose second "
+    "run would draw another sample: run all that uses it in one checkpoint, or call the model and "
+    "backward() within logunif_kl.torch.nn.sampled(model)"
+)
 _OTHER_NOISE = (
     "the backward pass runs a {} again, for torch.utils.checkpoint, but its noise is not that of "
     "the first run, because a context of sampled or sampling began or ended meanwhile, or drew "
@@ -120,7 +125,12 @@ def may_be_checkpointed() -> bool:
 
 def in_checkpoint() -> bool:
     """Whether the caller runs in a checkpoint, or again for one."""
-    return may_be_checkpointed() and any(True for _ in _regions())
+    return bool(regions())
+
+
+def regions() -> list[Any]:
+    """Return an object for each checkpoint in which the caller runs, or runs again."""
+    return [region for _, region in _regions()] if may_be_checkpointed() else []
 
 
 def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | None:
@@ -129,15 +139,15 @@ def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | 
     `noise` says which noise the call draws: `PLAIN_NOISE` if no context changes it. Return the mask
     of the first run.
     """
-    regions = [*_regions()]
-    again = next((region for repeated, region in regions if repeated), None)
+    found = [*_regions()]
+    again = next((region for repeated, region in found if repeated), None)
     if again is not None:
         before = getattr(again, "_lk_first", {}).get(module) or _FirstRun()
         if noise not in (before.noise or [PLAIN_NOISE]):
             raise RuntimeError(_OTHER_NOISE.format(type(module).__name__))
         mask = before.mask if mask is None else mask
     if mask is not None or noise != PLAIN_NOISE:
-        for _, region in regions:
+        for _, region in found:
             if not hasattr(region, "_lk_first"):
                 region._lk_first = {}
             kept = region._lk_first.setdefault(module, _FirstRun())

@@ -167,6 +167,8 @@ def reader(depth: int) -> Reader:
     if torch.compiler.is_compiling():
         return "call"
     frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and frame.f_code.co_name == "__getattr__":
+        frame = frame.f_back  # of a wrapper, such as that of torch.compile
     if frame is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(_TRUSTED):
         return "trusted"
     call, method = torch.nn.Module._call_impl.__code__, False
@@ -190,6 +192,10 @@ def _is_method(frame: FrameType) -> bool:
             at = next((i for i, each in enumerate(names[:-1]) if each in kinds), None)
             if at is not None:
                 return not any(map(_PREPARES.search, names[at + 1 :]))
-            if any(getattr(each, "__code__", None) is code for each in vars(owner).values()):
-                return True  # a method of this instance alone
+            # A method of this instance alone, or one that was assigned to the class.
+            for held in (vars(owner), *map(vars, type(owner).__mro__)):
+                for attribute, each in held.items():
+                    function = getattr(each, "fget", getattr(each, "__func__", each))
+                    if getattr(function, "__code__", None) is code:
+                        return not _PREPARES.search(attribute)
     return False

@@ -227,7 +227,7 @@ def gaussians(model: Any) -> list[tuple[str, Weight, bool]]:
         if weight.posterior.scaled or other.posterior.scaled:
             _check_same_scales(first, other, name, weight)
         if weight.padding != other.padding:
-            found[at] = first, other, True
+            found[at] = first, other if other.padding is None else weight, True
     if not found:
         raise ValueError(
             f"a {kind_name(model)} without variational layers was given: make some with "

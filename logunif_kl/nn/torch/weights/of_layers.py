@@ -39,7 +39,7 @@ class GaussianWeights(VariationalModule):
         if name not in parameters:
             return super().__getattr__(name)
         found = parameters[name]
-        if name == "weight" and (self._lk_draws or self._lk_masks):
+        if name == "weight" and (self._lk_draws or self._lk_masks or "scale" in parameters):
             return self._weight_of(found) if self._log_variance_name in parameters else found
         return found
 
@@ -51,7 +51,7 @@ class GaussianWeights(VariationalModule):
         if who == "script" and (self._lk_kept is None or hasattr(mean, "placements")):
             return mean
         if not self._lk_draws:
-            return self._masked()
+            return self._means()
         sample = None if self._lk_kept is None else self._lk_sampled()
         if sample is not None and who != "script":
             return sample

@@ -20,6 +20,7 @@ from ...terms import Given
 from ..hooks import mask_of, masked, means_assigned, reset_method
 from ..noise.draws import Draws
 from ..noise.local import draw_weights
+from ..noise.recomputation import USED_AGAIN, regions
 from ..noise.undrawn import reader, undrawn, unwrapped
 from .weight import VariationalModule, Weight
 
@@ -44,8 +45,8 @@ class SampledModule(VariationalModule):
     would have no noise. Within a call a weight is the sample, so changing it in place does not
     change the parameter: use ``self.get_parameter(name)``. A call of a network's ``forward`` is no
     call of the network: it raises RuntimeError, and compiled alone it draws anew in each call of a
-    part. Within `torch.utils.checkpoint.checkpoint`, run whole modules: if a weight is used in two
-    checkpoints, each draws its own sample again.
+    part. A weight that was drawn before a `torch.utils.checkpoint.checkpoint` that uses it raises
+    RuntimeError, because the second run would draw another sample.
 
     Raises
     ------
@@ -120,13 +121,17 @@ class SampledModule(VariationalModule):
             if not samples and self._lk_kept is None:
                 self._lk_held.refuse_forward()
             noise = self._lk_normals(mean.shape, mean, name)
-            samples[own] = parameter, noise, self._lk_with_noise(name, noise)
-        _, noise, found = samples[own]
+            samples[own] = parameter, noise, self._lk_with_noise(name, noise), regions()
+        _, noise, found, drawn_in = samples[own]
+        if not all(each in drawn_in for each in regions()):
+            if self._lk_kept is None:
+                raise RuntimeError(USED_AGAIN.format(f"{name} of a {type(self).__name__}"))
+            self._lk_mask()  # for the second run of this checkpoint, too
         if torch.is_grad_enabled() and not found.requires_grad and self._lk_is_trained(name):
             # The sample was drawn under `no_grad`: compute it again, with a graph.
             noise = noise.clone() if noise.is_inference() else noise
             found = self._lk_with_noise(name, noise)
-            samples[own] = parameter, noise, found
+            samples[own] = parameter, noise, found, drawn_in
         return found
 
     def _lk_outside(self, name: str, mean: Tensor, depth: int) -> Tensor:
@@ -297,11 +302,6 @@ def sample_weights(
     that this tensor has in a layer.
     """
     before = [m for m in model.modules() if isinstance(m, SampledModule)]
-    for each in before:
-        for name in each._lk_gaussian:
-            variances: Any = each._parameters.get(name + SUFFIX)
-            if variances is not None:
-                shared.setdefault(id(each._lk_parameter(name)), {"log_sigma2": variances})
     held, found = before[0]._lk_held if before else Draws(), set(before)
     for each in before:
         each.__dict__["_lk_held"] = held  # They may have been converted apart.
@@ -310,7 +310,12 @@ def sample_weights(
         for name in names:
             weight = module._parameters[name]
             own = shared.setdefault(id(weight), {})
-            if "log_sigma2" not in own:
+            if own and "log_sigma2" not in own:
+                raise ValueError(
+                    f"{path}.{name} is a weight that another module has with another posterior: "
+                    "convert both with posterior=nn.Additive()"
+                )
+            if not own:
                 initial = options["posterior"].initial
                 own["log_sigma2"] = Parameter(torch.full_like(weight, initial))
             module.register_parameter(name + SUFFIX, own["log_sigma2"])

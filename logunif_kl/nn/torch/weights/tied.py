@@ -1,4 +1,4 @@
-"""Tell Hugging Face's `transformers` which variances are tied, so that it can save a network."""
+"""The variances of weights that modules share, and their names for Hugging Face."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
@@ -63,3 +63,19 @@ def _variance(model: torch.nn.Module, weight: Any) -> str | None:
             if each.name == own:
                 return f"{path}.{each.parameters[0]}" if path else each.parameters[0]
     return None
+
+
+def variances_of_weights(model: torch.nn.Module) -> dict[int, dict[str, Any]]:
+    """Return the parameters of the noise of weights that are variational already.
+
+    A layer that shares one of these weights, and is converted later, shares its noise.
+    """
+    found: dict[int, dict[str, Any]] = {}
+    for module in model.modules():
+        if isinstance(module, VariationalModule):
+            for weight in module._lk_weights():
+                own = (weight.own(each) for each in weight.parameters)
+                given = dict(zip(weight.posterior.parameters, own, strict=True))
+                if weight.own(weight.name) is not None and None not in given.values():
+                    found[id(weight.own(weight.name))] = given
+    return found
