@@ -113,8 +113,9 @@ def memory(report: Record) -> str:
 def _by_package(title: str, found: dict[str, dict[str, float]]) -> str:
     names = [_PLAIN, "ours", "ours, per_batch", "cplxmodule", "bayesian-torch, flipout"]
     names += ["bayesian-torch, reparameterization", "torchbnn", "blitz"]
-    names = [name for name in names if any(name in row for row in found.values())]
     rows = (
-        [of, *(f"{row[n]:.2f}" if n in row else "" for n in names)] for of, row in found.items()
+        [name, *(f"{row[name]:.2f}" if name in row else "" for row in found.values())]
+        for name in names
+        if any(name in row for row in found.values())
     )
-    return table([title, *names], rows)
+    return table([title, *found], rows)
