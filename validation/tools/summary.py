@@ -96,9 +96,8 @@ def layers(report: Record) -> str:
         medians = {row["what"]: row["median"] for row in network["ratios"]}
         if f"ours / {_PLAIN}" in medians:
             pairs = {what.removesuffix(" / ours"): x for what, x in medians.items()}
-            found[network["network"].removeprefix("torch.nn.")] = pairs | {
-                _PLAIN: 1 / medians[f"ours / {_PLAIN}"]
-            }
+            name = network["network"].removeprefix("torch.nn.")
+            found[name] = pairs | {_PLAIN: 1 / medians[f"ours / {_PLAIN}"]}
     return _by_package("a step takes, in steps of ours", found)
 
 

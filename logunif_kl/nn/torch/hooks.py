@@ -8,7 +8,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import partial
 from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any
@@ -138,10 +138,10 @@ def held(value: Any, seen: set[int] | None = None) -> Iterator[Any]:
     elif isinstance(value, FunctionType):
         defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
         parts = (*_closure(value), *defaults)
-    elif isinstance(value, SimpleNamespace) or (
-        is_dataclass(value) and not isinstance(value, type)
-    ):
+    elif isinstance(value, SimpleNamespace):
         parts = [*vars(value).values()]
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = [getattr(value, each.name, None) for each in fields(value)]
     for part in parts:
         yield from held(part, seen)
 

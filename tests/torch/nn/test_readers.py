@@ -7,6 +7,7 @@ import contextlib
 import copy
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from types import MethodType, SimpleNamespace
 
@@ -328,6 +329,11 @@ def test_a_sampled_weight_that_is_computed(computed):
             use()
 
 
+@dataclass(slots=True)
+class Slotted:
+    weight: object
+
+
 class Borrows(torch.nn.Module):
     """Reads the weight of a child."""
 
@@ -365,9 +371,10 @@ def test_a_method_that_is_assigned_to_the_class(monkeypatch):
         lambda w: SimpleNamespace(w=w),
         lambda w: deque([w]),
         lambda w: {1, w},
+        Slotted,
         lambda w: lambda x, w=w: x @ w.T,
     ],
-    ids=["namespace", "deque", "set", "default"],
+    ids=["namespace", "deque", "set", "dataclass", "default"],
 )
 def test_a_weight_that_a_module_keeps_is_warned_of(keep):
     model = Borrows(torch.nn.Linear(4, 3))
