@@ -120,6 +120,12 @@ def threshold_that_keeps(density: Any, log_alpha: np.ndarray) -> float:
     share = real_number("density", density)
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"density must be from 0 to 1, but {share} was given: pass 0.05")
+    unknown = int(np.isnan(log_alpha).sum())
+    if unknown:
+        raise ValueError(
+            f"log alpha of {unknown} weights is NaN, so no threshold can say whether to keep them: "
+            "look for NaN and inf in the parameters"
+        )
     found = np.sort(log_alpha)
     # The product may be a little below an integer: 0.29 * 100 is 28.999999999999996.
     kept = min(math.floor(share * len(found) + 1e-6), int((found < math.inf).sum()))

@@ -225,7 +225,8 @@ def density_threshold(tree: Any, density: float) -> float:
     Raises
     ------
     TypeError, ValueError
-        For the reasons in `neg_kl`, and if `density` is not a number from 0 to 1.
+        For the reasons in `neg_kl`, if `density` is not a number from 0 to 1, or if a weight is
+        NaN.
 
     Examples
     --------

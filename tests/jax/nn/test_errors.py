@@ -279,6 +279,9 @@ nn.sample(nn.Weight.from_mean(MEAN, nn.Correlated(), groups=2), KEY)
     another posterior, such as Additive
 nn.density_threshold(WEIGHT, 1.5)
     ValueError: density must be from 0 to 1, but 1.5 was given: pass 0.05
+nn.density_threshold(nn.Weight(jnp.full(3, jnp.nan), jnp.zeros(3)), 0.5)
+    ValueError: log alpha of 3 weights is NaN, so no threshold can say whether to keep them: look
+    for NaN and inf in the parameters
 nn.predict(3, KEY)
     TypeError: function must take a key and return outputs, but 3 was given: pass lambda key:
     model(params, x, key)

@@ -556,3 +556,42 @@ def test_a_module_of_another_package_whose_name_begins_with_copy():
     model.inner = torch.nn.Linear(4, 3)
     with pytest.raises(RuntimeError, match="has noise, but it was read"):
         nn.to_variational(model)(torch.ones(1, 4))
+
+
+class Linear(torch.autograd.Function):
+    """Reads the weight in the backward pass too, when the call that drew it has ended."""
+
+    @staticmethod
+    def forward(x, module):
+        return F.linear(x, module.weight)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.module = inputs[1]
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad @ ctx.module.weight, None
+
+
+def test_a_weight_that_an_autograd_function_reads():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(4, 4))
+
+        def forward(self, x):
+            return Linear.apply(x, self)
+
+    model = nn.to_variational(Net(), parameters=["weight"])
+    x = torch.randn(5, 4, requires_grad=True)
+    with pytest.raises(RuntimeError, match=REFUSED):
+        model(x).sum().backward()
+    with pytest.raises(RuntimeError, match=REFUSED):
+        Linear.apply(x, model)
+    plain = nn.to_sample(model, torch.Generator().manual_seed(3))
+    with nn.sampled(model, torch.Generator().manual_seed(3)):
+        (found,) = torch.autograd.grad(model(x).sum(), x)
+    torch.testing.assert_close(found, torch.autograd.grad(plain(x).sum(), x)[0])
+    (found,) = torch.autograd.grad(model.eval()(x).sum(), x)
+    torch.testing.assert_close(found, model.weight.detach().sum(0).expand(5, 4))

@@ -375,6 +375,13 @@ class TestDensity:
         kept = [nn.sparsity(layer, threshold).kept for threshold in found]
         assert kept == [0, 1, 1, 1, 4, 4, 4]
 
+    def test_a_nan_is_refused(self):
+        """All thresholds keep a NaN, so none keeps the share."""
+        layer = nn.VariationalLinear(6, 1)
+        layer.weight.data[0, 2:4] = math.nan
+        with pytest.raises(ValueError, match=r"^log alpha of 2 weights is NaN, so no threshold"):
+            nn.density_threshold(layer, 0.5)
+
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_means_of_noisy_weights_are_set_to_zero(masked):

@@ -87,7 +87,8 @@ def to_variational(
         already, does not count. To convert only these parameters, pass ``modules=()``. All rows of
         an `Embedding` have noise then, also that of its `padding_idx`.
     inplace : bool
-        Convert the layers of `model` itself instead of a copy.
+        Convert the layers of `model` itself instead of a copy. Do not pass True if other networks
+        that were converted before have parts of `model`: a part would draw anew in each call.
 
     Returns
     -------
@@ -125,9 +126,10 @@ def to_variational(
     init, reset, tie, resize, load or configure as a word of their name), get the parameter of a
     layer: the means. So does all code that calls ``parameters()``, ``get_parameter`` or
     ``state_dict`` or reads ``_parameters``, a function that a module hands to another thread, and a
-    module that keeps the weight in an attribute of its own, of which a warning tells. Functions of
-    `torch.func` and of TorchScript that another module calls with the weight of a layer give NaN
-    instead of the error.
+    module that keeps the weight in an attribute of its own. A warning tells of such an attribute if
+    it is there already, but not of a ``cached_property`` that is read first in evaluation mode.
+    Functions of `torch.func` and of TorchScript that another module calls with the weight of a
+    layer give NaN instead of the error.
 
     Examples
     --------

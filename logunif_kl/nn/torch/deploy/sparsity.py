@@ -222,7 +222,7 @@ def density_threshold(model: torch.nn.Module, density: float) -> float:
     TypeError
         If `model` is not a module, or `density` is not a real number.
     ValueError
-        If there are no variational layers, or `density` is not from 0 to 1.
+        If there are no variational layers, `density` is not from 0 to 1, or a weight is NaN.
 
     See Also
     --------

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, Literal
 
 import torch
+from torch.autograd.function import BackwardCFunction
 
 Tensor = torch.Tensor
 
@@ -26,6 +27,13 @@ _TRUSTED = (
 _PREPARES = re.compile("(?:^|_)(init|initiali[sz]e|reset|tie|resize|load|configure)(?:_|$)")
 _KEPT = frozenset({"detach", "data", "grad", "as_subclass", "_base"})
 """What gives a tensor without the weight's noise on purpose, or none of its numbers."""
+
+_FUNCTIONS = (
+    torch.autograd.Function.apply.__code__,
+    BackwardCFunction.apply.__code__,
+    BackwardCFunction.apply_jvp.__code__,
+)
+"""What calls the methods of an autograd Function, in which gradients are off."""
 
 _NUMBERS = frozenset(
     {
@@ -160,9 +168,9 @@ def reader(depth: int) -> Reader:
     """Say who reads an attribute: the code that is `depth` frames above this function.
 
     "trusted" is this package, or a part of torch that handles parameters; "call" is code that runs
-    while a module is called, "method" code of a module outside of calls, and "script" other code.
-    Code of a compiled graph counts as a call, because this package reads parameters in another way
-    there.
+    while a module is called, "method" code of a module or an autograd Function outside of calls,
+    and "script" other code. Code of a compiled graph counts as a call, because this package reads
+    parameters in another way there.
     """
     if torch.compiler.is_compiling():
         return "call"
@@ -173,7 +181,7 @@ def reader(depth: int) -> Reader:
         return "trusted"
     call, method = torch.nn.Module._call_impl.__code__, False
     while frame is not None and frame.f_code is not call:
-        method = method or _is_method(frame)
+        method = method or frame.f_code in _FUNCTIONS or _is_method(frame)
         frame = frame.f_back
     return "call" if frame is not None else "method" if method else "script"
 
