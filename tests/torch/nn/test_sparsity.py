@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch.nn.utils import prune as torch_prune  # noqa: E402
+from torch.nn.utils.parametrizations import weight_norm  # noqa: E402
 
 from logunif_kl.nn.torch.priors.penalty import total  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
@@ -381,6 +382,19 @@ class TestDensity:
         layer.weight.data[0, 2:4] = math.nan
         with pytest.raises(ValueError, match=r"^log alpha of 2 weights is NaN, so no threshold"):
             nn.density_threshold(layer, 0.5)
+
+
+def test_gaussian_parameters_of_a_parametrization_count_once():
+    """Not also as the weight that they give, and `to_variational` warns of no weight left."""
+    plain = torch.nn.Sequential(weight_norm(torch.nn.Linear(3, 4)), torch.nn.Linear(4, 2))
+    assert nn.sparsity(plain).weights == 12 + 8
+    original = "0.parametrizations.weight.original1"
+    model = nn.to_variational(plain, parameters=[original])
+    layers = {original: 12, "1": 8, "not converted": 4 + 4}  # the lengths, and the bias beside them
+    assert {name: each.weights for name, each in nn.sparsity(model).layers.items()} == layers
+    found = nn.conversion(model)
+    assert found.variational == {"0.parametrizations.weight": 4 + 12 + 12, "1": 8 + 8 + 2}
+    assert found.left == {"0": (4, "ParametrizedLinear has no weight matrix")}
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import torch
 from torch.nn.parameter import is_lazy
-from torch.nn.utils import parametrize
 
 from ...._display import Table, Tabular, shown_few
 from ..arguments import REMOVE_PARAMETRIZATIONS, check_module, shown_name
@@ -19,7 +18,7 @@ from ..layers.base import VariationalLayer
 from ..layers.conv import VariationalConv1d, VariationalConv2d, VariationalConv3d
 from ..layers.embedding import VariationalEmbedding
 from ..layers.linear import VariationalLinear
-from ..weights.kinds import has_sampled_form, matrices
+from ..weights.kinds import has_parametrizations, has_sampled_form, matrices
 from ..weights.weight import VariationalModule
 
 Tensor = torch.Tensor
@@ -122,8 +121,8 @@ def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor
     for name, module in model.named_modules():
         if module in others:
             continue
-        parametrized = parametrize.is_parametrized(module)
-        parameters = [p for p in module.parameters(parametrized) if id(p) not in seen]
+        within = has_parametrizations(module)
+        parameters = [p for p in module.parameters(within) if id(p) not in seen]
         # A lazy parameter has no size before the first batch.
         parameters = [p for p in parameters if not is_lazy(p)]
         seen.update(map(id, parameters))
@@ -134,7 +133,7 @@ def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor
 
 def _why(module: torch.nn.Module, parameters: Sequence[Tensor]) -> str:
     kind = type(module)
-    if parametrize.is_parametrized(module):
+    if has_parametrizations(module):
         return f"{kind.__bases__[0].__name__} {REMOVE_PARAMETRIZATIONS}"
     if not _is_matrix(parameters):
         return f"{kind.__name__} has no weight matrix"

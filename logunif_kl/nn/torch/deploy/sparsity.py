@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.utils import parametrize
 
 from ...._errors import shown
 from ....methods._progress import progress_bar
@@ -21,7 +20,7 @@ from ..convert.convert import to_deterministic
 from ..hooks import refresh
 from ..layers.dropout import GaussianDropoutLinear
 from ..priors.penalty import gathered
-from ..weights.kinds import class_of, has_sampled_form, matrices
+from ..weights.kinds import class_of, has_parametrizations, has_sampled_form, matrices
 from ..weights.models import gaussians, kind_name
 from ..weights.sampled import SUFFIX
 from ..weights.weight import VariationalModule, Weight
@@ -277,7 +276,7 @@ def _weights_of(module: torch.nn.Module) -> list[Weight]:
     if has_sampled_form(module):
         return [Weight(module, name) for name in matrices(module)]
     kind = class_of(module)
-    if parametrize.is_parametrized(module):
+    if has_parametrizations(module):
         kind = kind.__bases__[0]
     is_layer = kind in (*VARIATIONAL, GaussianDropoutLinear)
     return [Weight(module, "weight", alone=True)] if is_layer else []
@@ -289,7 +288,7 @@ def _of_others(model: torch.nn.Module) -> int:
     for module in model.modules():
         own = _weights_of(module)
         if any(weight.alone for weight in own):
-            ours.update(map(id, module.parameters(parametrize.is_parametrized(module))))
+            ours.update(map(id, module.parameters(has_parametrizations(module))))
         elif own:
             # Other parameters of such a module count here, but not biases, as for a layer.
             names = {weight.name for weight in own}

@@ -8,8 +8,10 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch.nn.utils import parametrize
 
 from ..hooks import computed_names
+from .weight import VariationalModule
 
 
 @cache
@@ -28,6 +30,16 @@ def class_of(module: torch.nn.Module) -> Any:
     fsdp = sys.modules.get("torch.distributed.fsdp")
     sharded = fsdp is not None and issubclass(kind, fsdp.FSDPModule)
     return kind.__bases__[1] if sharded else kind
+
+
+def has_parametrizations(module: Any) -> bool:
+    """Whether a module has parametrizations, and none of what they are computed from is Gaussian.
+
+    Otherwise what holds the Gaussian parameters is the variational module.
+    """
+    if not parametrize.is_parametrized(module):
+        return False
+    return not any(isinstance(each, VariationalModule) for each in module.parametrizations.values())
 
 
 def has_sampled_form(module: torch.nn.Module) -> bool:
