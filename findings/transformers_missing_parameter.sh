@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `from_pretrained` of transformers loses a layer's weight that the file has, if the file lacks another parameter of the layer.
+# The `from_pretrained` of transformers loses a weight of a layer that the file has, if the file lacks another parameter of the layer.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
