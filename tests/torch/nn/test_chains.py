@@ -116,6 +116,14 @@ def modules(self, x):
     return self.f2(F.softplus(self.f1(self.drop(y)), beta=2.0))
 
 
+def added(self, x):
+    count = x.size(0)
+    x = F.relu(F.max_pool2d(self.c1(x), 2))
+    x = self.c2(x)
+    x = x + torch.tanh(x)
+    return self.f2(self.f1(x.view(count, -1)))
+
+
 def returned(self, x):
     hidden = F.relu(F.max_pool2d(self.c1(x), 2))
     return self.f2(self.f1(self.c2(hidden).flatten(1)) + hidden.sum((1, 2, 3))[:, None])
@@ -156,7 +164,7 @@ def with_noise(self, x):
 
 VECTORS = (in_units, in_a_shape, with_its_weights, with_its_bias, tied)
 VECTORS += (by_another_function, by_a_parameter, changing_a_buffer)
-DROPPED = (functional, methods, modules)
+DROPPED = (functional, methods, modules, added)
 KEPT = (returned, shape_used, fixed_size, twice, in_place, of_a_condition, with_noise)
 SHAPES = {
     **dict.fromkeys(VECTORS, (3, 5)),

@@ -1,6 +1,7 @@
 """The layers are drop-in for torch's, and both forms of the local estimator are the same."""
 
 import copy
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -231,13 +232,24 @@ class TestTheTwoForms:
         assert finite(*found)
         assert (found[3] == 0.0).tolist() == [[True, False]]
 
-    @pytest.mark.parametrize("frozen", ["weight", "bias", "log_sigma2"])
-    def test_frozen_parameters(self, frozen):
-        layer = made(LINEAR)
-        getattr(layer, frozen).requires_grad_(False)
-        layer(inputs(LINEAR, 2)).sum().backward()
-        for name, parameter in layer.named_parameters():
-            assert (parameter.grad is None) == (name == frozen)
+    @pytest.mark.parametrize("case", ["linear", "conv2d"])
+    @pytest.mark.parametrize("posterior", ["additive", "weight"])
+    def test_gradients_of_some_tensors(self, case, posterior, fused):
+        """Each is the same, whichever others are wanted."""
+        layer, x = layer_and_input(case, posterior, 4)
+        tensors = {"input": x.detach(), **dict(layer.named_parameters())}
+
+        def gradients(names):
+            for name, each in tensors.items():
+                each.requires_grad_(name in names)
+            loss = seeded(layer, tensors["input"]).sin().sum()
+            return torch.autograd.grad(loss, [tensors[name] for name in names])
+
+        every = dict(zip(tensors, gradients(tensors), strict=True))
+        for count in range(1, len(tensors)):
+            for names in itertools.combinations(tensors, count):
+                for name, found in zip(names, gradients(names), strict=True):
+                    torch.testing.assert_close(found, every[name])
 
     @pytest.mark.parametrize(
         ("case", "posterior", "estimator"),

@@ -386,6 +386,14 @@ class TestCare:
         assert (first != second).any()
         first.sum().backward()
 
+    def test_a_part_that_is_called_after_a_call_failed(self):
+        """It is no part of that call any more, whose samples have ended."""
+        model = nn.to_variational(torch.nn.Sequential(torch.nn.GRU(3, 4), torch.nn.ReLU()))
+        x = torch.ones(5, 2, 3)
+        with pytest.raises(TypeError):
+            model(x)  # the GRU returns a tuple
+        assert not torch.equal(model[0](x)[0], model[0](x)[0])
+
     def test_a_module_that_calls_itself(self, drawn):
         class Recursive(torch.nn.Module):
             def __init__(self):
@@ -621,6 +629,15 @@ class TestCare:
             model = nn.to_variational(Twice(), modules=lambda name, _: name == "first")
         model = nn.to_variational(model, modules=lambda name, _: name == "second")
         assert model.first.weight_log_sigma2 is model.second.weight_log_sigma2
+
+    def test_names_of_tied_weights_in_lists(self):
+        """As transformers 4 has them."""
+        model = Twice()
+        model._tied_weights_keys = ["second.weight", "second.bias"]
+        model = nn.to_variational(model)
+        names = ["second.weight", "second.bias", "second.weight_log_sigma2"]
+        assert model._tied_weights_keys == names
+        assert nn.to_deterministic(model)._tied_weights_keys == names[:2]
 
     @pytest.mark.parametrize("penalty", ["exact", "molchanov"])
     def test_padding_of_bags(self, penalty):

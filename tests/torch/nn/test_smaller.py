@@ -113,7 +113,7 @@ def vectors():
         x = x.flatten(1)
         x = F.elu(self.n0(self.a(x)))
         x = 0.5 * x + self.scale * torch.tanh(self.c(self.n1(self.b(x))))
-        return self.out(torch.cat([x, self.d(x)], 1) - 1.0)
+        return self.out(torch.cat([x.flatten(1), self.d(x)], 1) - 1.0)
 
     net = Net(
         run,
@@ -285,7 +285,7 @@ def test_networks_with_dead_units(name, what):
     loaded = [nn.load_sparse(again, each.state_dict()) for each in (compact, sparse)]
     for each in (compact, sparse, fours, *loaded):
         torch.testing.assert_close(each(x), expected, rtol=1e-9, atol=1e-9)
-    most = 0.95 if name in ("vectors", "encoder", "encoder-decoder") else 0.7
+    most = {"vectors": 0.92, "encoder": 0.8, "encoder-decoder": 0.8}.get(name, 0.7)
     assert size(compact) < most * size(whole)
     before = dict(whole.named_parameters())
     for key, each in fours.named_parameters():

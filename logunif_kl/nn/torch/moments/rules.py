@@ -154,8 +154,7 @@ def _pad(x: Any, pad: Any, mode: str = "constant", value: float | None = None) -
     def padded(t: Tensor, value: float | None) -> Tensor:
         return F.pad(t, pad, mode, value)
 
-    constant = 0.0 if mode == "constant" else None
-    variance = None if x._variance is None else padded(x._variance, constant)
+    variance = None if x._variance is None else padded(x._variance, None)  # a constant has none
     return x._like(padded(x.mean, value), variance)
 
 
