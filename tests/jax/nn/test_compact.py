@@ -42,8 +42,11 @@ SMALL = {"first": (4, 3), "bias": (3,), "last": (3, 3), "out": (3,)}
 class TestWhatGoes:
     @pytest.mark.parametrize(
         "function",
-        [jax.nn.relu, jax.nn.gelu, jnp.tanh, jax.nn.softplus, jnp.cos, lambda x: 2.0 * x - x**2],
-        ids=["relu", "gelu", "tanh", "softplus", "cos", "product"],
+        [
+            *(jax.nn.relu, jax.nn.gelu, jnp.tanh, jax.nn.softplus, jnp.cos),
+            *(lambda x: 2.0 * x - x**2, jax.checkpoint(jax.nn.softplus)),
+        ],
+        ids=["relu", "gelu", "tanh", "softplus", "cos", "product", "checkpoint"],
     )
     def test_units_of_dense_layers(self, function):
         """Unit 0 is not read. Units 1 and 3 are constant, and the bias takes in the constants."""
@@ -86,6 +89,17 @@ class TestWhatGoes:
         np.testing.assert_allclose(
             network(small, normal(5, 5, 4)), network(DENSE, normal(5, 5, 4)), 1e-5, 1e-5
         )
+
+    def test_a_bias_of_another_type_takes_in_a_constant(self):
+        tree = DENSE | {"out": DENSE["out"].astype(jnp.float16)}
+
+        def network(p, x):
+            return jnp.cos(x @ p["first"] + p["bias"]) @ p["last"] + p["out"].astype(x.dtype)
+
+        x = normal(4, 5, 4)
+        small = nn.to_compact(tree, network, x)
+        assert {name: leaf.shape for name, leaf in small.items()} == SMALL
+        np.testing.assert_allclose(network(small, x), network(tree, x), atol=4e-3)
 
     def test_residual_sums_concatenations_and_normalisation(self):
         tree = {
@@ -174,6 +188,21 @@ class TestWhatGoes:
             return jnp.einsum("bthd,hdi->bti", read, p["out"])
 
         expected = dict.fromkeys("qkv", (6, 2, 3)) | {"out": (2, 3, 6)}
+        compared(network, tree, normal(4, 2, 5, 6), expected)
+
+    def test_heads_that_a_reshape_makes(self):
+        tree = {
+            **{name: normal(i, 6, 12) for i, name in enumerate("qkv")},
+            "out": normal(3, 12, 6).at[3:9].set(0.0),  # of four heads two are not read
+        }
+
+        def network(p, x):
+            q, k, v = ((x @ p[name]).reshape(*x.shape[:2], -1, 3) for name in "qkv")
+            scores = jnp.einsum("bthd,bshd->bhts", q, k) / np.sqrt(3)
+            read = jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(scores), v)
+            return read.reshape(*x.shape[:2], -1) @ p["out"]
+
+        expected = dict.fromkeys("qkv", (6, 6)) | {"out": (6, 6)}
         compared(network, tree, normal(4, 2, 5, 6), expected)
 
     def test_columns_of_a_table_and_depthwise_convolutions(self):
