@@ -45,8 +45,9 @@ class TestWhatGoes:
         [
             *(jax.nn.relu, jax.nn.gelu, jnp.tanh, jax.nn.softplus, jnp.cos),
             *(lambda x: 2.0 * x - x**2, jax.checkpoint(jax.nn.softplus)),
+            lambda x: jnp.squeeze(jnp.cos(x[:, None]), 1),
         ],
-        ids=["relu", "gelu", "tanh", "softplus", "cos", "product", "checkpoint"],
+        ids=["relu", "gelu", "tanh", "softplus", "cos", "product", "checkpoint", "squeeze"],
     )
     def test_units_of_dense_layers(self, function):
         """Unit 0 is not read. Units 1 and 3 are constant, and the bias takes in the constants."""

@@ -352,6 +352,12 @@ class TestExamples:
         assert distinct(nn.embedding(ids, weight, key=KEY, estimator="per_batch")) == 2
         assert nn.embedding(1, weight, key=KEY, estimator="per_example").shape == (1,)
 
+    def test_each_row_of_an_embedding_has_its_own_variance(self):
+        weight = nn.Weight(jnp.ones((2, 3)), jnp.array([[0.0] * 3, [-1e4] * 3]))
+        found = nn.embedding(jnp.array([0, 1]), weight, key=KEY) != 1.0
+        assert found.all(1).tolist() == [True, False]
+        assert found.any(1).tolist() == [True, False]
+
     def test_a_row_that_is_not_there(self):
         weight = nn.Weight.from_mean(jnp.zeros((4, 1)))
         assert jnp.isnan(nn.embedding(jnp.array([4]), weight)).all()
