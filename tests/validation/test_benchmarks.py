@@ -87,7 +87,7 @@ def test_torch(tmp_path, capsys):
     assert len(suite["on_threads"]) == (2 if provenance.cpus_usable() > 1 else 0)
     assert (suite["framework"], suite["device"], suite["threads"]) == ("torch", "cpu", 1)
     assert torch.get_num_threads() == before
-    assert "peers, eager / ours, eager, forward+backward" in capsys.readouterr().out
+    assert "formula, eager / ours, eager, forward+backward" in capsys.readouterr().out
 
 
 @pytest.mark.gpu
