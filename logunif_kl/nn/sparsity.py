@@ -14,10 +14,11 @@ from .._errors import real_number
 THRESHOLD = 3.0
 """The log alpha of a dropout rate alpha/(1 + alpha) of 95 % (Molchanov et al. 2017, section 5)."""
 
-SILENT = -1e4
+SILENT = -9984.0
 """log sigma^2 of a pruned weight. Its exponential, the variance, is 0 in every dtype.
 
-With -inf the KL would be NaN, because alpha = sigma^2/mu^2 would be 0/0.
+The number is exact in every dtype, so that it is recognised after a cast. With -inf the KL would
+be NaN, because alpha = sigma^2/mu^2 would be 0/0.
 """
 
 

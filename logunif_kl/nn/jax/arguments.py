@@ -21,12 +21,17 @@ def real_array(name: str, value: Any) -> Array:
             "pass a jax.Array"
         )
     array = jnp.asarray(value)
-    if not jnp.issubdtype(array.dtype, jnp.floating):
+    if not _of_layers(array.dtype):
         raise TypeError(
             f"{name} must hold real floating-point numbers, but {array.dtype} was given: "
             "pass float32"
         )
     return array
+
+
+def _of_layers(dtype: Any) -> bool:
+    """Whether layers compute in a type: floats of 8 bits hold no variances."""
+    return bool(jnp.issubdtype(dtype, jnp.floating)) and dtype.itemsize > 1
 
 
 def real_numbers(name: str, value: Any) -> Array:
@@ -40,6 +45,11 @@ def real_numbers(name: str, value: Any) -> Array:
     if not any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.floating, jnp.integer, jnp.bool)):
         raise TypeError(f"{name} must hold real numbers, but {array.dtype} was given: pass float32")
     return array
+
+
+def in_int32(array: Array) -> Array:
+    """Convert integers of fewer bits, among which -100 or the number of classes may not be."""
+    return array.astype(jnp.int32) if array.dtype.itemsize < 4 else array
 
 
 def _converted(value: Any) -> Array | None:
@@ -68,7 +78,7 @@ def working(x: Array, mean: Array, dtype: Any) -> Any:
         raise TypeError(
             f"dtype must be a floating type, but {shown(dtype)} was given: pass 'float32'"
         ) from None
-    if not jnp.issubdtype(found, jnp.floating):
+    if not _of_layers(found):
         raise TypeError(f"dtype must be a floating type, but {found} was given: pass float32")
     return found
 

@@ -153,6 +153,11 @@ def sample(tree: Any, key: Any) -> Any:
         If there is no `Weight` in the tree, if `key` holds several keys, or if weights with random
         scales have several groups of channels.
 
+    Notes
+    -----
+    A Flax NNX module is copied. In training mode its statistics and dropout keys change in the
+    copy only: return them from the loss, as the recipe "Any module of Flax NNX" does.
+
     Examples
     --------
     >>> import jax

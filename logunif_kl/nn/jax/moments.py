@@ -326,7 +326,7 @@ def avg_pool(
     n = summed(jnp.ones(x.shape)) if not count_include_pad else math.prod(lengths)
 
     def divided(array: Array, by: Any) -> Array:
-        return (summed(array) / by).astype(array.dtype)
+        return (summed(widened(array)) / by).astype(array.dtype)
 
     if not isinstance(x, Moments):
         return divided(x, n)

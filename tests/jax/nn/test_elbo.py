@@ -59,6 +59,13 @@ class TestLikelihoods:
         got = nn.categorical_log_likelihood(jnp.asarray(logits), jnp.asarray(labels))
         np.testing.assert_allclose(got, expected, rtol=1e-5)
 
+    def test_an_ignored_label_that_the_type_does_not_hold(self):
+        """-100 would be 156."""
+        logits = jnp.asarray(self.rng.normal(size=(2, 200)))
+        labels = np.array([156, 3], "uint8")
+        got = nn.categorical_log_likelihood(logits, labels, ignore_index=-100)
+        np.testing.assert_array_equal(got, nn.categorical_log_likelihood(logits, labels))
+
     @pytest.mark.parametrize("dtype", ["int8", "int32", "uint8"])
     def test_traced_labels_that_are_no_class(self, dtype):
         """They give NaN, below 0 too, and the other examples are as they would be."""

@@ -52,6 +52,12 @@ nn.dense(X * 1j, WEIGHT)
     TypeError: x must hold real floating-point numbers, but complex64 was given: pass float32
 nn.Weight.from_mean(np.ones((3, 2), int))
     TypeError: mean must hold real floating-point numbers, but int* was given: pass float32
+nn.kl(nn.Weight(MEAN.astype("float8_e5m2"), jnp.zeros((3, 2))))
+    TypeError: mean must hold real floating-point numbers, but float8_e5m2 was given: pass float32
+nn.dense(X, WEIGHT, dtype="float8_e4m3fn")
+    TypeError: dtype must be a floating type, but float8_e4m3fn was given: pass float32
+nn.named_kl({"a.0": WEIGHT, "a": [KERNEL]})
+    ValueError: two Weight nodes of the tree have the name 'a.0': use keys without dots
 nn.dense(X, WEIGHT, dtype=int)
     TypeError: dtype must be a floating type, but int* was given: pass float32
 nn.dense(X, WEIGHT, "b")

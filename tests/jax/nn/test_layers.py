@@ -352,6 +352,19 @@ class TestExamples:
         assert distinct(nn.embedding(ids, weight, key=KEY, estimator="per_batch")) == 2
         assert nn.embedding(1, weight, key=KEY, estimator="per_example").shape == (1,)
 
+    @pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+    def test_equal_ids_of_every_kind_of_key(self, impl):
+        weight, key = nn.Weight(jnp.zeros((4, 1)), jnp.zeros((4, 1))), jax.random.key(3, impl=impl)
+        ids = jnp.array([[1, 1, 3], [1, 3, -1]])
+        for estimator, counts in (("local", 6), ("per_example", 4), ("per_batch", 2)):
+            assert distinct(nn.embedding(ids, weight, key=key, estimator=estimator)) == counts
+
+    def test_ids_of_few_bits(self):
+        weight = nn.Weight(jnp.arange(300.0)[:, None], jnp.full((300, 1), -40.0))
+        for key in (None, KEY):
+            found = nn.embedding(jnp.array([-1, -44, 127], "int8"), weight, key=key)
+            np.testing.assert_allclose(found[:, 0], [299.0, 256.0, 127.0], atol=1e-5)
+
     def test_each_row_of_an_embedding_has_its_own_variance(self):
         weight = nn.Weight(jnp.ones((2, 3)), jnp.array([[0.0] * 3, [-1e4] * 3]))
         found = nn.embedding(jnp.array([0, 1]), weight, key=KEY) != 1.0

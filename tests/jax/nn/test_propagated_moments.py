@@ -198,6 +198,14 @@ class TestPooling:
                 [spread[at], fewer[at]], [squares / 36, squares / n**2], rtol=1e-5
             )
 
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+    def test_half_types_do_not_add_up(self, dtype):
+        """bfloat16 counts to 256, and float16 ends at 65504."""
+        x = jnp.full((1, 32, 32), 100.0, dtype)
+        assert nn.avg_pool(x, x.shape).tolist() == [[[100.0]]]
+        mean, variance = nn.avg_pool(nn.Moments(x, x), x.shape)
+        assert (mean.item(), variance.item(), mean.dtype) == (100.0, 100.0 / 1024, dtype)
+
     def test_same_padding(self):
         assert nn.max_pool(self.x, (1, 2, 2), padding="SAME").shape == (2, 3, 4)
 

@@ -9,6 +9,7 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 
 from logunif_kl.jax import nn  # noqa: E402
+from logunif_kl.nn.sparsity import SILENT  # noqa: E402
 
 
 def tree():
@@ -61,13 +62,17 @@ def test_a_pruned_weight_has_no_noise():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-@pytest.mark.parametrize("penalty", ["kingma", "molchanov", "lower_bound", "exact"])
+@pytest.mark.parametrize(
+    "penalty", ["kingma", "molchanov", "lower_bound", "exact", nn.NormalPrior(1.0)]
+)
 def test_a_pruned_weight_has_no_kl_by_any_penalty(penalty, dtype):
     given = nn.Weight(jnp.array([1.0, 0.1], dtype), jnp.zeros(2, dtype))
     pruned = nn.prune(given)
     assert pruned.mean.tolist()[1] == 0.0
     alone = nn.Weight(given.mean[:1], given.log_sigma2[:1])
     assert nn.kl(pruned, penalty=penalty) == nn.kl(alone, penalty=penalty)
+    cast = jax.tree.map(lambda leaf: leaf.astype("bfloat16").astype("float32"), pruned)
+    assert nn.kl(cast, penalty=penalty) == nn.kl(alone, penalty=penalty)
     slopes = jax.jit(jax.grad(lambda p: nn.kl(p, penalty=penalty)))(pruned)
     assert slopes.mean.tolist()[1] == slopes.log_sigma2.tolist()[1] == 0.0
 
@@ -86,7 +91,7 @@ def test_further_training_keeps_the_zeros():
     for number in range(3):
         params = step(params, jax.random.key(number))
     assert nn.sparsity(params, math.inf) == before
-    assert (params["hidden"].log_sigma2[params["hidden"].mean == 0] == -1e4).all()
+    assert (params["hidden"].log_sigma2[params["hidden"].mean == 0] == SILENT).all()
     assert not (params["hidden"].mean == pruned["hidden"].mean).all()
 
 

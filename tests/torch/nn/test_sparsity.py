@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.utils import prune as torch_prune  # noqa: E402
 from torch.nn.utils.parametrizations import weight_norm  # noqa: E402
 
+from logunif_kl.nn.sparsity import SILENT  # noqa: E402
 from logunif_kl.nn.torch.priors.penalty import total  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from tests.torch.nn.cases import descend  # noqa: E402
@@ -159,7 +160,7 @@ class TestPrune:
             assert torch.equal(model[at].weight, again[at].weight)
             assert torch.equal(model[at].weight_mask, again[at].weight_mask)
             assert torch.equal(model[at].log_sigma2, again[at].log_sigma2)
-            assert (model[at].log_sigma2[model[at].weight == 0] == -1e4).all()
+            assert (model[at].log_sigma2[model[at].weight == 0] == SILENT).all()
         nn.prune(model, 5.0)  # a higher threshold brings none back
         assert torch.equal(model[3].weight, again[3].weight)
 
@@ -177,8 +178,8 @@ class TestPrune:
         assert nn.sparsity(model, math.inf) == nn.sparsity(plain)
         torch.testing.assert_close(nn.kl(model), before)
         layer = model[3]
-        assert (layer.weight[layer.log_sigma2 == -1e4] == 0.0).all()
-        layer.weight.data[layer.log_sigma2 == -1e4] += 1e-3
+        assert (layer.weight[layer.log_sigma2 == SILENT] == 0.0).all()
+        layer.weight.data[layer.log_sigma2 == SILENT] += 1e-3
         assert nn.kl(model) > before + 1000.0
 
     @pytest.mark.parametrize("posterior", POSTERIORS)

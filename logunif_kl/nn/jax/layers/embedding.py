@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ...._errors import type_name
 from ...checks import one_of
-from ..arguments import real_numbers, working
+from ..arguments import in_int32, real_numbers, working
 from ..moments import Moments, check_moments
 from ..noise import check_key, normals, root, wide, widened
 from ..weights.weight import Parts, Weight, parts_of
@@ -95,6 +95,7 @@ def embedding(
     ids = real_numbers("ids", ids)
     if not jnp.issubdtype(ids.dtype, jnp.integer):
         raise TypeError(f"ids must hold integers, but {ids.dtype} was given: pass int32")
+    ids = in_int32(ids)
     dtype = working(table, table, dtype)
     mean = jnp.take(table, ids, axis=0)
     if isinstance(given, Moments):
@@ -127,10 +128,18 @@ def _noise(key: Array, ids: Array, columns: int, estimator: str, dtype: Any) -> 
     """Draw normals for each id. The estimator decides whether equal ids share their normals."""
     if estimator == "local":
         return normals(key, (*ids.shape, columns), dtype)
+    key = _threefry(key)
     if estimator == "per_example" and ids.ndim:
         keys = jax.random.split(key, ids.shape[0])
         return jax.vmap(lambda key, ids: _of_ids(key, ids, columns, dtype))(keys, ids)
     return _of_ids(key, ids, columns, dtype)
+
+
+def _threefry(key: Array) -> Array:
+    """Return a key of a kind whose draws `jax.vmap` does not change. It changes those of rbg."""
+    if str(jax.random.key_impl(key)) == "threefry2x32":
+        return key
+    return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl="threefry2x32")
 
 
 def _of_ids(key: Array, ids: Array, columns: int, dtype: Any) -> Array:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..arguments import broadcasts, real_array, real_numbers
+from ..arguments import broadcasts, in_int32, real_array, real_numbers
 from ..noise import widened
 
 Array = Any
@@ -63,6 +63,7 @@ def categorical_log_likelihood(logits: Any, labels: Any, *, ignore_index: int | 
             f"logits of shape {logits.shape} were given, but a softmax over one class is always 1: "
             "use bernoulli_log_likelihood for a single logit"
         )
+    labels = in_int32(labels)
     # Under `jax.jit` jnp.asarray turns a NumPy array into a tracer, so check the original array.
     _check_classes(
         given if isinstance(given, np.ndarray) else labels, logits.shape[-1], ignore_index

@@ -39,17 +39,17 @@ def total(penalty: Any, terms: Sequence[Term]) -> Array:
 
 
 def _of_term(penalty: Any, term: Term) -> Array:
+    arrays = [widened(array) for array in term.arrays]
     if term.grouped:
-        log_alpha, size = of_groups(jnp, *term.arrays)
-        return neg_kl_vector(widened(log_alpha), size).sum()
-    if len(term.arrays) == 1:
-        return term.count * _of_alpha(penalty)(widened(term.arrays[0])).sum()
-    mu, log_sigma2 = term.arrays
+        return neg_kl_vector(*of_groups(jnp, *arrays)).sum()
+    if len(arrays) == 1:
+        return term.count * _of_alpha(penalty)(*arrays).sum()
+    mu, log_sigma2 = arrays
     # A pruned weight adds 0 to -KL, even if an approximation is infinite there.
-    pruned = (mu == 0) & (log_sigma2 <= jnp.asarray(SILENT, log_sigma2.dtype))
+    pruned = (mu == 0) & (log_sigma2 <= SILENT)
     mu, log_sigma2 = jnp.where(pruned, 1, mu), jnp.where(pruned, 0, log_sigma2)
     function = _of_normal(_STANDARD if term.standard else penalty)
-    return term.count * jnp.where(pruned, 0, function(widened(mu), widened(log_sigma2))).sum()
+    return term.count * jnp.where(pruned, 0, function(mu, log_sigma2)).sum()
 
 
 def _of_alpha(penalty: Any) -> Function:

@@ -53,7 +53,8 @@ class Weight:
         The posterior. Its option ``initial`` serves `from_mean`, and is not kept.
     input_axis : int, optional
         The axis of the input units in `mean`, for posteriors with scales: -2 in a dense kernel, a
-        table of embeddings and a convolution kernel with layout HWIO, 1 with layout OIHW.
+        table of embeddings and a convolution kernel with layout HWIO, 1 with layout OIHW. Count
+        from the end (-3 for OIHW) for weights that `jax.vmap` stacks.
     groups : int, optional
         The ``feature_group_count`` of a convolution, for posteriors with scales. There is a scale
         for each of the ``groups * mean.shape[input_axis]`` channels.
@@ -217,7 +218,10 @@ class Parts(NamedTuple):
         return self.posterior.means(self.given)
 
     def log_alpha(self) -> Array:
-        return self.posterior.log_alpha(jnp, self.given)
+        """Return log alpha of each weight, in float32 or wider: a half type has no squares."""
+        mean, first, *scales = self.given[:4]
+        wide = (x if x is None else widened(x) for x in (mean, first, *scales))
+        return self.posterior.log_alpha(jnp, Given(*wide, *self.given[4:]))
 
     def log_variances(self) -> Array:
         """Return log sigma^2 of each weight, or log alpha."""

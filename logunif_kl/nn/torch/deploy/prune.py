@@ -64,7 +64,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     `to_deterministic` makes the masks permanent in a plain network. `torch.nn.utils.prune.remove`
     makes them permanent in a variational layer, for inference only: ``remove(layer, "weight")``
     and, if the layer has `log_sigma2`, ``remove(layer, "log_sigma2")``. Pruned weights then have
-    mean 0 and log sigma^2 = -1e4. If training changes such a mean, the KL grows by thousands of
+    mean 0 and log sigma^2 = -9984. If training changes such a mean, the KL grows by thousands of
     nats. For ``"kingma"``, ``"lower_bound"``, `Fit`, `Prior` and the posterior `Scaled`, these
     weights can count in the KL.
 
