@@ -546,6 +546,27 @@ class Head(torch.nn.Module):
         return nn.normal_log_likelihood(output, target, self.log_sigma2)
 
 
+def test_a_likelihood_with_variational_layers():
+    """Their KL counts, and their noisy means are left out, as those of the model."""
+
+    class Last(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last = nn.VariationalLinear(2, 1, posterior=nn.Additive(initial=0.0))
+
+        def forward(self, output, target):
+            return nn.normal_log_likelihood(self.last(output), target)
+
+    torch.manual_seed(0)
+    model, last = nn.VariationalLinear(3, 2), Last()
+    x, y = torch.ones(4, 3), torch.ones(4, 1)
+    bound = nn.ELBO(model, last, 10, mask_from=-math.inf)(x, y)
+    torch.testing.assert_close(-bound.neg_kl, nn.kl(model) + nn.kl(last))
+    bound.expected_log_likelihood.backward()
+    assert not last.last.weight.grad.any()
+    assert last.last.log_sigma2.grad.all()
+
+
 def test_a_method_of_a_module():
     """Its parameters are those of the ELBO; another likelihood can be assigned."""
     head = Head()

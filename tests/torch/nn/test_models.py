@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.nn.utils import parametrizations  # noqa: E402
+from torch.nn.utils import parametrizations, parametrize  # noqa: E402
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.nn.torch.predict import sampling  # noqa: E402
@@ -93,6 +93,39 @@ class TestOnce:
         for models in ([table, linear], [linear, table], [table, other], [other, table, same]):
             assert kl(torch.nn.Sequential(*models)).item() == pytest.approx(every, rel=1e-6)
         assert kl(torch.nn.Sequential(table, same)).item() == pytest.approx(rows, rel=1e-6)
+
+    @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
+    @pytest.mark.parametrize("how", ["prune", "parametrization", "weight_norm"])
+    def test_tied_weights_that_are_computed(self, how):
+        """They are one weight if they are computed alike."""
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*(nn.VariationalLinear(4, 4, bias=False) for _ in range(2)))
+        model[1].weight, model[1].log_sigma2 = model[0].weight, model[0].log_sigma2
+        for layer in model:
+            if how == "prune":
+                torch.nn.utils.prune.l1_unstructured(layer, "weight", 0.25)
+            elif how == "parametrization":
+                parametrize.register_parametrization(layer, "weight", torch.nn.Tanh())
+            else:
+                torch.nn.utils.weight_norm(layer)
+        if how == "weight_norm":
+            model[1].weight_g, model[1].weight_v = model[0].weight_g, model[0].weight_v
+        assert nn.kl(model) == nn.kl(model[0])
+        assert list(nn.named_kl(model)) == ["0"]
+        assert nn.sparsity(model).weights == 16
+        nn.kl(model).backward()
+        found = model[0].log_sigma2.grad.clone()
+        model.zero_grad()
+        nn.kl(model[0]).backward()
+        assert torch.equal(found, model[0].log_sigma2.grad)
+        if how == "prune":
+            model[1].weight_mask.logical_not_()
+            assert nn.kl(model).item() == pytest.approx(sum(nn.kl(each).item() for each in model))
+            assert nn.sparsity(model).weights == 32
+        if how == "parametrization":
+            with pytest.raises(Exception, match="two layers share a parameter from which a mask"):
+                torch.compile(nn.kl, backend="eager", fullgraph=True)(model)
+            torch.compiler.reset()
 
     def test_scales_of_the_same_number(self):
         correlated = nn.Correlated("layer")

@@ -321,6 +321,23 @@ def test_a_prior_with_parameters(name, model):
     assert not any("log_variance" in each for each in nn.to_deterministic(model).state_dict())
 
 
+def test_the_modules_of_a_prior_are_not_converted():
+    class Net(Learned):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.nn.Linear(1, 1)
+
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.GRU(3, 2))
+    model = nn.to_variational(model, modules=torch.nn.Linear, penalty=Net())
+    model = nn.to_variational(model, parameters=lambda name, parameter: parameter.ndim > 1)
+    assert [*nn.named_kl(model)] == ["0", "1.weight_ih_l0", "1.weight_hh_l0"]
+    assert type(model[0].penalty.net) is torch.nn.Linear
+    with pytest.raises(
+        ValueError, match=r"^parameters names '0\.penalty\.net\.weight', a parameter "
+    ):
+        nn.to_variational(model, modules=(), parameters=["0.penalty.net.weight"])
+
+
 def test_another_penalty_than_a_module():
     layer = nn.VariationalLinear(3, 2, penalty=Learned())
     layer.penalty = "exact"

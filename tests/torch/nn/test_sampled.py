@@ -1,5 +1,7 @@
 """Gaussian weights of any module: when they are drawn, and what is computed with them."""
 
+import contextlib
+import copy
 import itertools
 import math
 import pickle
@@ -394,6 +396,33 @@ class TestCare:
             model(x)  # the GRU returns a tuple
         assert not torch.equal(model[0](x)[0], model[0](x)[0])
 
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+    def test_an_error_in_a_part_that_the_network_catches(self, error):
+        """PyTorch calls no hooks after the first, and not `enter` if another hook raises before."""
+        cell = torch.nn.GRUCell(3, 3)
+
+        def stop(module, args):
+            raise error
+
+        if error is ValueError:
+            cell.register_forward_pre_hook(stop)
+
+        def run(part, other, x):
+            with contextlib.suppress(error):
+                part(x)
+            return other(x) - other(x)
+
+        model = nn.to_variational(
+            Calls(run, Calls(lambda cell, x: cell(x), cell), torch.nn.GRUCell(3, 3)),
+            modules=torch.nn.GRUCell,
+        )
+        if error is KeyboardInterrupt:
+            model.held[0].held[0].register_forward_pre_hook(stop)
+        for _ in range(2):
+            assert (model(torch.ones(2, 3)) == 0.0).all()
+        other = model.held[1]
+        assert (other(torch.ones(2, 3)) != other(torch.ones(2, 3))).any()
+
     def test_a_module_that_calls_itself(self, drawn):
         class Recursive(torch.nn.Module):
             def __init__(self):
@@ -624,6 +653,57 @@ class TestCare:
         model(x)
         assert len(drawn) == 3
 
+    def test_one_weight_with_two_variances_or_masks(self):
+        """As `tie_weights` of Hugging Face after the conversion, or torch's prune, makes them."""
+        model, x = nn.to_variational(Twice(), posterior=CERTAIN), torch.ones(2, 3)
+        model.second.weight = model.first.weight
+        model.second.weight_log_sigma2 = torch.nn.Parameter(torch.zeros(3, 3, 3))
+        first, second = model.first(x, x), model.second(x, x)
+        torch.testing.assert_close(first, model.eval().first(x, x))
+        assert (second - model.second(x, x)).abs().max() > 0.1
+        model.train()(x).sum().backward()
+        assert model.second.weight_log_sigma2.grad.abs().max() > 0.0
+        with nn.sampled(model, generator(3)):
+            expected = model(x)
+        assert torch.equal(nn.to_sample(model, generator(3))(x), expected)
+        again = nn.to_variational(Twice(), posterior=CERTAIN)
+        for at, module in enumerate((again.first, again.second)):
+            mask = torch.ones(3, 3, 3)
+            mask[at] = 0.0
+            torch.nn.utils.prune.custom_from_mask(module, "weight", mask)
+        torch.testing.assert_close(again(x), again.eval()(x))
+
+    @pytest.mark.parametrize("context", [contextlib.nullcontext, nn.sampling])
+    def test_parameters_that_an_offloading_hook_replaces(self, context):
+        """As accelerate's do, which leave parameters on the device "meta" between calls."""
+        model = nn.to_variational(Calls(lambda cell, x: cell(x) - cell(x), torch.nn.GRUCell(3, 3)))
+        cell, kept = next(m for m in model.modules() if isinstance(m, nn.SampledModule)), {}
+
+        def load(module, args):
+            for name, each in module._parameters.items():
+                getattr(module, name)  # which reads the weight
+                module._parameters[name] = torch.nn.Parameter(kept.setdefault(name, each.detach()))
+
+        def offload(module, args, output):
+            for name, each in module._parameters.items():
+                module._parameters[name] = torch.nn.Parameter(each.detach().to("meta"))
+
+        cell.register_forward_pre_hook(load)
+        cell.register_forward_hook(offload)
+        with context(model.train(context is contextlib.nullcontext)):
+            assert (model(torch.ones(2, 3)) == 0.0).all()
+            assert (cell(torch.ones(2, 3)) != cell(torch.ones(2, 3))).any()
+
+    @pytest.mark.parametrize("context", [nn.sampling, nn.sampled])
+    @pytest.mark.parametrize("make", [torch.nn.Linear, torch.nn.GRUCell])
+    def test_copies_of_parametrized_modules_within_a_context(self, make, context):
+        model, x = nn.to_variational(make(3, 3), posterior=NOISY).eval(), torch.ones(2, 3)
+        name = next(n for n, _ in model.named_parameters() if "bias" in n)
+        torch.nn.utils.parametrize.register_parametrization(model, name, torch.nn.Identity())
+        with context(model):
+            copied = copy.deepcopy(model)
+        assert torch.equal(copied(x), model(x))
+
     def test_tied_weights_that_are_converted_one_by_one(self):
         with pytest.warns(UserWarning, match="'second' .* convert it too"):
             model = nn.to_variational(Twice(), modules=lambda name, _: name == "first")
@@ -649,6 +729,10 @@ class TestCare:
             model = nn.to_variational(plain, penalty=penalty, posterior=nn.Additive(initial=-2.0))
             kls.append([nn.kl(model).item(), nn.kl(nn.prune(model, 0.0)).item()])
         assert kls[0] == pytest.approx(kls[1], rel=1e-6)
+
+
+def _given(model, x, again):
+    return model(x, again)
 
 
 class TestTransforms:
@@ -715,7 +799,7 @@ class TestTransforms:
 
         model, x = nn.to_variational(Steps(), modules=Cell, posterior=NOISY), torch.eye(3)
         x.requires_grad_()
-        words = r"drawn in this call before a torch.utils.checkpoint that uses it"
+        words = r"drawn in this call before a torch.utils.checkpoint or an autograd Function that"
         with pytest.raises(RuntimeError, match=words):
             model(x, False)
         seeded(model, x, True).sum().backward()
@@ -729,6 +813,59 @@ class TestTransforms:
         for each, other, weight in zip(found, again, model.parameters(), strict=True):
             assert each.abs().max() > 0.0
             torch.testing.assert_close(other, weight.grad)
+
+    @pytest.mark.parametrize("before", [False, True])
+    def test_a_function_that_runs_again(self, before):
+        """As those of reversible networks, which restore the generator of PyTorch."""
+
+        class Again(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, module, x, *parameters):
+                ctx.module, ctx.state = module, torch.get_rng_state()
+                ctx.save_for_backward(x)
+                return module(x)
+
+            @staticmethod
+            def backward(ctx, slope):
+                x = ctx.saved_tensors[0].detach().requires_grad_()
+                with torch.random.fork_rng(), torch.enable_grad():
+                    torch.set_rng_state(ctx.state)
+                    y = ctx.module(x)
+                return None, *torch.autograd.grad(y, [x, *ctx.module.parameters()], slope)
+
+        def steps(cell, x, again):
+            x = cell(x) if before else x
+            return Again.apply(cell, x, *cell.parameters()) if again else cell(x)
+
+        model = nn.to_variational(Calls(steps, torch.nn.GRUCell(3, 3)), posterior=NOISY)
+        x, words = torch.ones(2, 3), "before a torch.utils.checkpoint or an autograd Function"
+
+        def slopes(again, within=contextlib.nullcontext, after=False, **options):
+            def likelihood(output, target):
+                return -((output - target) ** 2)
+
+            model.zero_grad()
+            torch.manual_seed(0)
+            elbo = nn.ELBO(Calls(partial(_given, again=again), model), likelihood, 2, **options)
+            with within(model):
+                loss = elbo(x, x).loss
+                if not after:
+                    loss.backward()
+            if after:
+                loss.backward()
+            return [each.grad.clone() for each in model.parameters()]
+
+        ways = [{"within": lambda module: nn.sampled(module, generator(3))}]
+        if before:
+            with pytest.raises(RuntimeError, match=words):
+                slopes(True)
+        else:
+            ways += [{}, {"mask_from": -1.0}]
+        for options in ways:
+            found, expected = (slopes(again, **options) for again in (True, False))
+            assert all(map(torch.allclose, found, expected)), options
+        with pytest.raises(RuntimeError, match="but its noise is not that of the first run"):
+            slopes(True, nn.sampled, after=True)
 
     def test_a_sample_within_a_checkpoint(self):
         """The second run draws it again, which must not give another sample."""

@@ -129,6 +129,16 @@ class TestLayers:
             table.load_state_dict(other.state_dict())
         assert torch.equal(table.weight, before)
 
+    def test_weights_that_are_swapped_or_trained_after_a_call(self):
+        layer = nn.to_sparse(pruned(torch.nn.Linear(40, 10)))
+        x = torch.ones(2, 40)
+        first = layer(x) - layer.bias
+        torch.utils.swap_tensors(layer.values, layer.values.clone() * 2)
+        torch.testing.assert_close(layer(x) - layer.bias, 2 * first)
+        layer.values.requires_grad_()
+        layer(x).sum().backward()
+        assert (layer.values.grad == 2.0).all()
+
     def test_weights_that_change_before_the_backward(self):
         sparse = nn.to_sparse(pruned(torch.nn.Linear(30, 1)))
         x, right = random_input(1, 30).requires_grad_(), sparse.weight

@@ -219,9 +219,9 @@ class Parts(NamedTuple):
 
     def log_alpha(self) -> Array:
         """Return log alpha of each weight, in float32 or wider: a half type has no squares."""
-        mean, first, *scales = self.given[:4]
-        wide = (x if x is None else widened(x) for x in (mean, first, *scales))
-        return self.posterior.log_alpha(jnp, Given(*wide, *self.given[4:]))
+        arrays = {name: getattr(self.given, name) for name in Given._fields[:4]}
+        wide = {name: widened(each) for name, each in arrays.items() if each is not None}
+        return self.posterior.log_alpha(jnp, self.given._replace(**wide))
 
     def log_variances(self) -> Array:
         """Return log sigma^2 of each weight, or log alpha."""

@@ -16,7 +16,7 @@ from ..options import DEFAULTS, check_table
 from ..weights.kinds import has_sampled_form, lazily_sampled, matrices
 from ..weights.sampled import SUFFIX
 from ..weights.weight import VariationalModule
-from .conversion import VARIATIONAL
+from .conversion import VARIATIONAL, priors
 
 Tensor = torch.Tensor
 Modules = type | tuple[type, ...] | Callable[[str, torch.nn.Module], bool]
@@ -34,7 +34,7 @@ class Chosen(NamedTuple):
 
 def choose(model: torch.nn.Module, modules: Any, parameters: Any, posterior: Additive) -> Chosen:
     """Choose by the arguments of `to_variational`, and check that the choice can be converted."""
-    accepted, found = _chooser(modules, model), Chosen([], {})
+    accepted, found, others = _chooser(modules, model), Chosen([], {}), priors(model)
     unsuited = type(posterior) is not Additive
     parts: dict[torch.nn.Module, bool] = {}
     """Whether attention was chosen, by its `out_proj`, with whose weight it computes itself."""
@@ -44,7 +44,7 @@ def choose(model: torch.nn.Module, modules: Any, parameters: Any, posterior: Add
             becomes in VARIATIONAL or lazily_sampled(module)
         ):
             raise no_shape(shown_name(name), module)
-        if isinstance(module, VariationalModule):
+        if isinstance(module, VariationalModule) or module in others:
             continue
         if module in parts:
             if parts[module] or (accepted is not None and accepted(name, module)):
@@ -107,7 +107,7 @@ def _chooser(modules: Any, model: torch.nn.Module) -> Callable[[str, torch.nn.Mo
 
 
 def _add_parameters(model: torch.nn.Module, parameters: Any, found: Chosen) -> None:
-    every = dict(model.named_parameters(remove_duplicate=False))
+    every, others = dict(model.named_parameters(remove_duplicate=False)), priors(model)
     # A module with several names has the first one in `found`.
     first = {module: name for name, module in model.named_modules()}
     if callable(parameters):
@@ -128,6 +128,13 @@ def _add_parameters(model: torch.nn.Module, parameters: Any, found: Chosen) -> N
         path, _, own = name.rpartition(".")
         module = model.get_submodule(path)
         path = first[module]
+        if module in others:
+            if callable(parameters):
+                continue
+            raise ValueError(
+                f"parameters names {name!r}, a parameter of a prior, which is not of the network: "
+                "leave out the name"
+            )
         if isinstance(module, VariationalModule):
             if callable(parameters):
                 continue

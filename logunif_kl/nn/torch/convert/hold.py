@@ -11,7 +11,8 @@ import torch
 
 from ..arguments import check_generator, check_module, check_shape, shown_name, whole
 from ..layers.dropout import GaussianDropoutA, GaussianDropoutLinear
-from ..noise.normal import KeptNoise, StochasticModule
+from ..noise.kept import KeptNoise
+from ..noise.normal import StochasticModule
 from ..predict.sampling import assigned, sampling
 from ..weights.models import gaussians
 from ..weights.weight import VariationalModule, weights

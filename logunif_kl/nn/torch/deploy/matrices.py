@@ -22,6 +22,8 @@ class Made(NamedTuple):
     buffers: list[Any]
     versions: int | None
     """How often the buffers were changed in place."""
+    views: list[Tensor]
+    """The buffers as they were, because `torch.utils.swap_tensors` keeps the objects."""
 
     def is_of(self, given: dict[str, Any]) -> bool:
         """Whether the matrix was made from these buffers, which have not changed since."""
@@ -30,6 +32,8 @@ class Made(NamedTuple):
             given["values"] is values
             and given["columns"] is columns
             and given["row_starts"] is starts
+            and not values.requires_grad
+            and all(map(torch.Tensor.is_set_to, self.buffers, self.views))
             and values._version + columns._version + starts._version == self.versions
         )
 

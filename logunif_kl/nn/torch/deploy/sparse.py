@@ -97,11 +97,11 @@ class SparseLayer(torch.nn.Module):
         """Return the matrix for inputs of a shape, made again if it or the buffers have changed."""
         made = self._made  # Read this once, because other threads assign it too.
         if made is None or made.shape != shape or not made.is_of(self._buffers):
-            before = [self._buffers[name] for name in KEPT]
+            before: list[Any] = [self._buffers[name] for name in KEPT]
             versions = versions_of(before)
             # Do not make an inference tensor: a later call may differentiate through the matrix.
             with torch.inference_mode(False):
-                made = Made(make(), shape, before, versions)
+                made = Made(make(), shape, before, versions, [x.detach() for x in before])
             # The graph of weights that require grad serves one backward pass only.
             self._made = None if versions is None or self.values.requires_grad else made
         return made.matrix

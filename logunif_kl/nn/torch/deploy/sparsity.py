@@ -23,7 +23,7 @@ from ..priors.penalty import gathered
 from ..weights.kinds import class_of, has_parametrizations, has_sampled_form, matrices
 from ..weights.models import gaussians, kind_name
 from ..weights.sampled import SUFFIX
-from ..weights.weight import VariationalModule, Weight
+from ..weights.weight import Distinct, VariationalModule, Weight
 from .sparse import SparseLayer
 
 Tensor = torch.Tensor
@@ -119,11 +119,9 @@ def sparsity(model: torch.nn.Module, threshold: float = THRESHOLD) -> Sparsity:
     """
     threshold = check_threshold(threshold)
     found: dict[str, Sparsity] = {}
-    seen = set()
-    rows = with_kept(weighted(model, sparse=True), threshold)
-    for name, _, stored, kept in rows:
-        if id(stored) not in seen:
-            seen.add(id(stored))
+    distinct = Distinct()
+    for name, weight, stored, kept in with_kept(weighted(model, sparse=True), threshold):
+        if distinct.number(weight.sources(weight.name), (stored,)) == len(found):
             found[name] = Sparsity(int(gathered(kept.sum())), stored.numel())
     others = _of_others(model)
     if others:
@@ -317,12 +315,15 @@ def with_kept(
     An element of a shared weight is kept only if every layer keeps it, because `to_deterministic`
     prunes one layer after another.
     """
-    # Keep the tensors in a list: if one were freed, another tensor could get the same `id`.
     rows = [(name, weight, weight.stored) for name, weight in found]
     for name, _, stored in rows:
         check_gathered(name, stored)
     # Layers with scales of their own do not prune a weight that they share.
-    keys = [(id(stored), id(getattr(each.module, "scale", None))) for _, each, stored in rows]
+    distinct = Distinct()
+    keys = [
+        (distinct.number(x.sources(x.name), (stored,)), id(getattr(x.module, "scale", None)))
+        for _, x, stored in rows
+    ]
     masks: dict[tuple[int, int], Tensor] = {}
     for key, (_, weight, _) in zip(keys, rows, strict=True):
         kept, before = kept_weights(weight, threshold), masks.get(key)

@@ -5,11 +5,35 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from .recomputation import regions
+
 Tensor = torch.Tensor
+
+
+class Drawn(NamedTuple):
+    """A sample of a weight, and what it was computed from."""
+
+    parameters: tuple[Any, ...]
+    """The means and the variances."""
+    mask: Any
+    noise: Tensor
+    sample: Tensor
+    regions: list[Any]
+    """The checkpoints in which the noise was drawn."""
+
+    def fits(self, mean: Tensor) -> bool:
+        """Whether the noise is that of means like these."""
+        noise = self.noise
+        alike = noise.shape == mean.shape and noise.dtype == mean.dtype
+        return alike and noise.device == mean.device
+
+    def is_of(self, parameters: tuple[Any, ...]) -> bool:
+        mean, variance = self.parameters
+        return mean is parameters[0] and variance is parameters[1]
 
 
 class Draws(threading.local):
@@ -24,9 +48,8 @@ class Draws(threading.local):
         # Not a number: with dynamic=True, torch.compile loses changes of numbers at graph breaks.
         self.calls: list[torch.nn.Module] = []
         """The modules that are being called, from outside in."""
-        self.samples: dict[int, tuple[Any, Tensor, Tensor, list[Any]]] = {}
-        """By the `id` of a parameter: the parameter, its noise, its sample, and the checkpoints in
-        which the noise was drawn."""
+        self.samples: dict[Any, Drawn] = {}
+        """By the `id` of the parameters of a weight, and by that of a module and a name."""
 
     def __reduce__(self) -> Any:
         """Copy without the samples, which do not hold for a copy."""
@@ -48,12 +71,37 @@ class Draws(threading.local):
         self.calls = [*self.calls, module]
 
     def leave(self, module: torch.nn.Module, args: Any, output: Any) -> None:
-        # If another hook raised an error before `enter`, there is no call.
-        self.calls = self.calls[:-1]
+        # If another hook raised an error before `enter`, there is no call. A KeyboardInterrupt that
+        # the network catches leaves calls of parts.
+        for at in range(len(self.calls) - 1, -1, -1):
+            if self.calls[at] is module:
+                self.calls = self.calls[:at]
+                break
         if not self.calls:
             self.samples = {}
 
-    def refuse_forward(self) -> None:
+    def noise_of(
+        self, module: Any, name: str, mean: Tensor, parameters: tuple[Any, ...]
+    ) -> tuple[Tensor, list[Any]]:
+        """Return the noise of a weight in this call, and the checkpoints in which it was drawn.
+
+        Weights that are one parameter share it, also with different masks. So do the parameters
+        that an offloading hook gives a module in turn.
+        """
+        drawn = self.samples.get(tuple(map(id, parameters)))
+        # A parameter of `functional_call` may be freed, and another one may get its `id`.
+        if drawn is None or not drawn.is_of(parameters):
+            drawn = self.samples.get((id(module), name))
+        if drawn is not None and drawn.fits(mean):
+            return drawn.noise, drawn.regions
+        if not self.samples and module._lk_kept is None:
+            self._refuse_forward()
+        return module._lk_normals(mean.shape, mean, name), regions()
+
+    def keep(self, module: Any, name: str, drawn: Drawn) -> None:
+        self.samples[tuple(map(id, drawn.parameters))] = self.samples[id(module), name] = drawn
+
+    def _refuse_forward(self) -> None:
         """Raise if a network's ``forward`` was called itself, whose parts would each draw anew."""
         if torch.compiler.is_compiling():
             return

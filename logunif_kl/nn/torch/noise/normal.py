@@ -3,9 +3,9 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from functools import cache
 from itertools import count
 from threading import get_ident
@@ -13,15 +13,14 @@ from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 import torch
+from torch.nn.utils import parametrize
 
 from ....torch._internals import batched, called_by_compiler, plain, transformed
-from ....torch._sharded import distributed_as
 from ..hooks import own_parameter
 from .recomputation import (
     OPENED,
     Mask,
     as_before,
-    in_checkpoint,
     may_be_checkpointed,
     may_run_again,
     watch,
@@ -30,13 +29,16 @@ from .recomputation import (
 Tensor = torch.Tensor
 
 
+_CONTEXTS = ("_lk_sampling", "_lk_kept", "_lk_masks")
+
+
 class StochasticModule(torch.nn.Module):
     """A module that draws noise in training mode, and in evaluation mode within `sampling`."""
 
     _lk_sampling: int = 0
     """The number of open `sampling` contexts of this module, in all threads."""
-    _lk_kept: KeptNoise | None = None
-    """The noise of the weights within `sampled`."""
+    _lk_kept: Any = None
+    """The `KeptNoise` of the weights within `sampled`, or None."""
     _lk_masks: tuple[Mask, ...] = ()
     """The masks of the runs of `ELBO(mask_from=)`, in all threads."""
     _lk_plain: type[torch.nn.Module]
@@ -47,7 +49,7 @@ class StochasticModule(torch.nn.Module):
 
     def _lk_become_plain(self) -> None:
         """Make the module one of its plain class."""
-        for name in (*self._lk_own, "_lk_sampling", "_lk_kept", "_lk_masks"):
+        for name in (*self._lk_own, *_CONTEXTS):
             self.__dict__.pop(name, None)
         self.__class__ = self._lk_plain  # type: ignore[assignment]
 
@@ -57,9 +59,27 @@ class StochasticModule(torch.nn.Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the module, but not its contexts, which do not hold for a copy."""
-        super().__setstate__(
-            {k: x for k, x in state.items() if k not in ("_lk_sampling", "_lk_kept", "_lk_masks")}
-        )
+        super().__setstate__({k: x for k, x in state.items() if k not in _CONTEXTS})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Copy the module without its contexts, also one with parametrizations.
+
+        PyTorch gives these a `__deepcopy__` that keeps them, unless there is one.
+        """
+        theirs = getattr(super(), "__deepcopy__", None)  # of a user's class
+        if theirs is not None:
+            return theirs(memo)
+        if parametrize.is_parametrized(self):
+            copied, state = self.__new__(type(self)), self.__dict__
+            memo[id(self)] = copied
+            kept = {k: x for k, x in state.items() if k not in _CONTEXTS}
+            copied.__dict__.update(copy.deepcopy(kept, memo))
+            return copied
+        made: Any = self.__reduce_ex__(4)
+        copied = made[0](*made[1])
+        memo[id(self)] = copied
+        copied.__setstate__(copy.deepcopy(made[2], memo))
+        return copied
 
     def __prepare_scriptable__(self) -> NoReturn:
         """Raise for `torch.jit.script`, which calls this before it reads the code."""
@@ -156,48 +176,6 @@ def own_generator(module: torch.nn.Module) -> Any:
     if isinstance(module, StochasticModule):
         return module._lk_generator
     return getattr(module, "generator", None)
-
-
-class KeptNoise:
-    """The noise of a model's weights within one `sampled` context.
-
-    `keys` has the same key for weights that are one parameter, so that they share their noise.
-    """
-
-    def __init__(
-        self,
-        keys: dict[tuple[StochasticModule, str], tuple[int, ...]],
-        generator: torch.Generator | None,
-    ) -> None:
-        self._keys, self._generator = keys, generator
-        self.in_checkpoint = in_checkpoint()
-        self._found: dict[tuple[tuple[int, ...], tuple[int, ...]], Tensor] = {}
-        self._numbers: tuple[float, ...] | None = None
-        self.drawn = False
-        """Whether the context has drawn all noise."""
-
-    def numbers(self) -> tuple[float, ...]:
-        """Return numbers that another draw would change."""
-        if self._numbers is None:
-            kept: Any = (getattr(x, "_local_tensor", x) for x in self._found.values())
-            self._numbers = tuple([float(x.flatten()[0]) for x in kept if x.numel()])
-        return self._numbers
-
-    def of(self, module: StochasticModule, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
-        # In a trace of torch.jit, the sizes are tensors, which are equal to no others.
-        traced = torch.jit.is_tracing()  # type: ignore[attr-defined]
-        sizes = map(int, shape) if traced else shape
-        key = self._keys[module, name], tuple(sizes)
-        if key not in self._found:
-            # A tensor that is made in inference mode cannot be used in training later.
-            normal = nullcontext() if torch.compiler.is_compiling() else torch.inference_mode(False)
-            with normal:
-                drawn = normals(shape, like, self._generator or module._lk_generator)
-            self._found.setdefault(key, drawn)  # Another thread may have drawn it meanwhile.
-        found = self._found[key]
-        if torch.compiler.is_compiling() and not self.in_checkpoint:
-            watch(found)
-        return distributed_as(found, like).to(like.dtype)
 
 
 def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -37,6 +37,11 @@ _FRAMES = {
 }
 
 
+_FUNCTIONS = (torch.autograd.Function.apply.__code__, BackwardCFunction.apply.__code__)
+
+_ITS_OWN = ("torch.utils.checkpoint", "torch._")
+"""Where PyTorch has Functions of its own, such as those of compiled graphs."""
+
 OPENED: list[bool] = []
 """Not empty once the process has opened a context. Until then, second runs need no check."""
 
@@ -93,9 +98,9 @@ class _FirstRun:
 
 PLAIN_NOISE = (False, None)
 USED_AGAIN = (
-    "{} was drawn in this call before a torch.utils.checkpoint that uses it, too, and whose second "
-    "run would draw another sample: run all that uses it in one checkpoint, or call the model and "
-    "backward() within logunif_kl.torch.nn.sampled(model)"
+    "{} was drawn in this call before a torch.utils.checkpoint or an autograd Function that uses "
+    "it, too, and whose second run would draw another sample: run all that uses it in one "
+    "checkpoint, or call the model and backward() within logunif_kl.torch.nn.sampled(model)"
 )
 _OTHER_NOISE = (
     "the backward pass runs a {} again, for torch.utils.checkpoint, but its noise is not that of "
@@ -200,8 +205,9 @@ def _watched(noise: Tensor | None) -> None:
         if isinstance(region, BackwardCFunction):
             raise RuntimeError(
                 "a compiled part of the model was called in torch.utils.checkpoint with "
-                "use_reentrant=True, within sampled, sampling or ELBO(mask_from=), so its second "
-                "run might draw other noise: pass use_reentrant=False, or compile the whole model"
+                "use_reentrant=True, or in an autograd Function, within sampled, sampling or "
+                "ELBO(mask_from=), so its second run might draw other noise: pass "
+                "use_reentrant=False, or compile the whole model"
             )
         # The region keeps the noise, so that no other noise gets its address.
         before = region.__dict__.setdefault("_lk_kept", {})
@@ -214,15 +220,37 @@ def _watched(noise: Tensor | None) -> None:
 def _regions() -> Iterator[tuple[bool, Any]]:
     """Yield (whether it runs again, object) for the checkpoints of the caller, from inside out.
 
-    The object lives as long as the graph of the checkpoint.
+    The object lives as long as the graph of the checkpoint. An autograd Function is one too: those
+    of reversible networks compute their outputs again.
     """
     frame: FrameType | None = sys._getframe(1)
+    inner: FrameType | None = None
     while frame is not None:
-        if frame.f_globals.get("__name__") == "torch.utils.checkpoint":
+        code = frame.f_code
+        of_function = code is _FUNCTIONS[0] or code is _FUNCTIONS[1]
+        if of_function and inner is not None and not _name(inner).startswith(_ITS_OWN):
+            found, again = _context(frame, inner), "self" in frame.f_locals
+            # Without a record, the forward pass ran nothing of ours, or had no `ctx` for it.
+            if found is not None and (not again or hasattr(found, "_lk_first")):
+                yield again, found
+        if _name(frame) == "torch.utils.checkpoint":
             name, repeated = _FRAMES.get(frame.f_code.co_name, ("", False))
             found = frame.f_locals.get(name)
             if name == "gen" and found is not None:
                 found = found.gi_frame.f_locals.get("new_frame")
             if found is not None:
                 yield repeated, found
-        frame = frame.f_back
+        inner, frame = frame, frame.f_back
+
+
+def _name(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
+def _context(frame: FrameType, inner: FrameType) -> BackwardCFunction | None:
+    """Return the `ctx` of an autograd Function whose method runs in the frame `inner`."""
+    found = frame.f_locals.get("self")
+    if found is None and inner.f_code.co_varnames:
+        found = inner.f_locals.get(inner.f_code.co_varnames[0])
+        found = found[0] if isinstance(found, tuple) and found else found  # of a decorator
+    return found if isinstance(found, BackwardCFunction) else None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -87,7 +87,8 @@ class ELBO(torch.nn.Module):
         first dimension. Further dimensions are summed. The output is that of the model, or the
         logits of a ``ModelOutput`` of Hugging Face. To use a loss, return its negative. If you
         pass a `functools.partial` that holds parameters or modules, such as a `log_sigma2`, or a
-        method of a module, then ``parameters()`` and ``state_dict`` of the ELBO include them.
+        method of a module, then ``parameters()`` and ``state_dict`` of the ELBO include them. The
+        KL of variational layers that a module holds here is a part of the bound.
         Those that a lambda or another function reads are left out, of which a warning tells.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
@@ -193,12 +194,10 @@ class ELBO(torch.nn.Module):
         TypeError, ValueError, RuntimeError
             As for `bound`.
         """
-        if self.mask_from is None:
+        mask = None if self.mask_from is None else Mask(self.mask_from)
+        with nullcontext() if mask is None else masked_by(self, mask):
             outputs = [call(self.model, x) for _ in range(self.samples)]
-        else:
-            with masked_by(self.model, Mask(self.mask_from)):
-                outputs = [call(self.model, x) for _ in range(self.samples)]
-        return self._bound(outputs, target, kl_weight)
+            return self._bound(outputs, target, kl_weight)
 
     def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
         """Estimate the bound from an output that the model has already returned.
@@ -236,7 +235,7 @@ class ELBO(torch.nn.Module):
             share = self.dataset_size / (each.shape[0] * len(outputs))
             parts.append(single(each).sum() * share)
         likelihood = sum(parts[1:], parts[0])
-        penalty = neg_kl(self.model)
+        penalty = neg_kl(self)
         value = likelihood + weight * penalty
         if not isinstance(outputs[0], Moments) and not _draws(self.model):
             _refuse_means(value)

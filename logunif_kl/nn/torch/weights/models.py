@@ -7,13 +7,14 @@ from operator import is_not
 from typing import Any
 
 import torch
+from torch.nn import Parameter
 
 from ...._errors import real_number, type_name
 from ...penalty import check_of
 from ...terms import Term
 from ..arguments import check_gathered, check_module
 from ..priors.penalty import total
-from .weight import Weight, weights
+from .weight import Distinct, Weight, weights
 
 Tensor = torch.Tensor
 
@@ -212,17 +213,17 @@ def gaussians(model: Any) -> list[tuple[str, Weight, bool]]:
     if another weight with this mean has noise in the row at `padding_idx`.
     """
     found: list[tuple[str, Weight, bool]] = []
-    # Keep the tensors: if one were freed, another tensor could get the same `id`.
-    seen: dict[Any, tuple[Tensor, Tensor, int]] = {}
+    distinct = Distinct()
     for name, weight in weights(check_module(model)):
         mean, log_variance = weight.stored, weight.log_variance
         check_gathered(name, mean)
-        key = _key(mean, log_variance, seen)
-        if key not in seen:
-            seen[key] = mean, log_variance, len(found)
+        sources: list[Tensor] = []
+        if type(mean) is not Parameter or type(log_variance) is not Parameter:
+            sources = [*weight.sources(weight.name), *weight.sources(weight.parameters[0])]
+        at = distinct.number(sources, (mean, log_variance))
+        if at == len(found):
             found.append((name, weight, False))
             continue
-        at = seen[key][2]
         first, other, _ = found[at]
         if weight.posterior.scaled or other.posterior.scaled:
             _check_same_scales(first, other, name, weight)
@@ -255,17 +256,6 @@ def _check_same_scales(first: str, weight: Weight, second: str, other: Weight) -
             f"layers {first!r} and {second!r} share their parameters, but not the scales of "
             "their inputs: use posterior=nn.Multiplicative()"
         )
-
-
-def _key(mean: Tensor, log_variance: Tensor, seen: dict[Any, tuple[Tensor, Tensor, int]]) -> Any:
-    """Return the key of a mean and its second parameter, which is in `seen` if these are there."""
-    if not torch.compiler.is_compiling():
-        return id(mean), id(log_variance)
-    # torch.compile guards on tensors, not on `id()`.
-    for key, (a, b, _) in seen.items():
-        if mean is a and log_variance is b:
-            return key
-    return len(seen)
 
 
 def kind_name(model: torch.nn.Module) -> str:

@@ -17,8 +17,8 @@ from ....torch._internals import PLAIN_TYPES
 from ...posteriors import Additive
 from ...sparsity import SILENT
 from ...terms import Given
-from ..hooks import mask_of, masked, means_assigned, reset_method
-from ..noise.draws import Draws
+from ..hooks import mask_of, masked, means_assigned, own_parameter, reset_method
+from ..noise.draws import Drawn, Draws
 from ..noise.local import draw_weights
 from ..noise.recomputation import USED_AGAIN, regions
 from ..noise.undrawn import reader, undrawn, unwrapped
@@ -45,8 +45,13 @@ class SampledModule(VariationalModule):
     would have no noise. Within a call a weight is the sample, so changing it in place does not
     change the parameter: use ``self.get_parameter(name)``. A call of a network's ``forward`` is no
     call of the network: it raises RuntimeError, and compiled alone it draws anew in each call of a
-    part. A weight that was drawn before a `torch.utils.checkpoint.checkpoint` that uses it raises
-    RuntimeError, because the second run would draw another sample.
+    part. A weight that was drawn before a `torch.utils.checkpoint.checkpoint`, or an autograd
+    Function, that uses it raises RuntimeError, because the second run would draw another sample.
+    After a KeyboardInterrupt in a call of the network, call the network again before a part of it:
+    until then the parts repeat one sample.
+
+    The options are those of the conversion: later assignments do not change them.
+    `torch.fx.symbolic_trace` of a network in evaluation mode records its means.
 
     Raises
     ------
@@ -114,24 +119,26 @@ class SampledModule(VariationalModule):
         sharded = type(mean) not in PLAIN_TYPES and hasattr(mean, "placements")
         if sharded and reader(depth - 1) == "trusted":
             return mean  # FSDP2 reads the parameters in its first call, which may be a part's.
-        parameter, samples = self._lk_parameter(name), self._lk_held.samples
-        own = id(parameter)
-        # A parameter of `functional_call` may be freed, and another one may get its `id`.
-        if own not in samples or samples[own][0] is not parameter:
-            if not samples and self._lk_kept is None:
-                self._lk_held.refuse_forward()
-            noise = self._lk_normals(mean.shape, mean, name)
-            samples[own] = parameter, noise, self._lk_with_noise(name, noise), regions()
-        _, noise, found, drawn_in = samples[own]
-        if not all(each in drawn_in for each in regions()):
+        if mean.is_meta:
+            return mean  # A hook that loads parameters reads those that it will replace.
+        parameters = self._lk_parameter(name), own_parameter(self, name + SUFFIX)
+        mask, key = self._buffers.get(f"{name}_mask"), tuple(map(id, parameters))
+        drawn = self._lk_held.samples.get(key)
+        if drawn is None or not drawn.is_of(parameters) or drawn.mask is not mask:
+            noise, drawn_in = self._lk_held.noise_of(self, name, mean, parameters)
+            found = self._lk_with_noise(name, noise)
+            drawn = Drawn(parameters, mask, noise, found, drawn_in)
+            self._lk_held.keep(self, name, drawn)
+        if not all(each in drawn.regions for each in regions()):
             if self._lk_kept is None:
                 raise RuntimeError(USED_AGAIN.format(f"{name} of a {type(self).__name__}"))
             self._lk_mask()  # for the second run of this checkpoint, too
+        found = drawn.sample
         if torch.is_grad_enabled() and not found.requires_grad and self._lk_is_trained(name):
             # The sample was drawn under `no_grad`: compute it again, with a graph.
-            noise = noise.clone() if noise.is_inference() else noise
+            noise = drawn.noise.clone() if drawn.noise.is_inference() else drawn.noise
             found = self._lk_with_noise(name, noise)
-            samples[own] = parameter, noise, found, drawn_in
+            self._lk_held.keep(self, name, drawn._replace(noise=noise, sample=found))
         return found
 
     def _lk_outside(self, name: str, mean: Tensor, depth: int) -> Tensor:

@@ -3,7 +3,8 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import is_not
 from typing import Any, NamedTuple
 
 import torch
@@ -96,6 +97,49 @@ class Weight(NamedTuple):
         if at is None:
             return terms
         return [part for term in terms for part in without_row(term, at, len(mean))]
+
+
+class Distinct:
+    """The weights of a model, in which those that modules share are one.
+
+    They are shared if they are one parameter, or are computed alike from one parameter.
+    """
+
+    def __init__(self) -> None:
+        # Keep the tensors: if one were freed, another tensor could get the same `id`.
+        self._seen: dict[Any, tuple[Sequence[Tensor], list[tuple[int, Sequence[Tensor]]]]] = {}
+        self._count = 0
+
+    def number(self, sources: Sequence[Tensor], tensors: Sequence[Tensor]) -> int:
+        """Return the number of the tensors of a weight, and of the parameters of computed ones."""
+        own = sources or tensors
+        _, same = self._seen.setdefault(self._key(own), (own, []))
+        for number, others in same:
+            if all(map(_equal, tensors, others)):
+                return number
+        same.append((self._count, tensors))
+        self._count += 1
+        return self._count - 1
+
+    def _key(self, own: Sequence[Tensor]) -> Any:
+        if not torch.compiler.is_compiling():
+            return tuple(map(id, own))
+        # torch.compile guards on tensors, not on `id()`.
+        for key, (others, _) in self._seen.items():
+            if len(own) == len(others) and not any(map(is_not, own, others)):
+                return key
+        return len(self._seen)
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    if one is other:
+        return True
+    if torch.compiler.is_compiling():
+        raise RuntimeError(
+            "two layers share a parameter from which a mask or a parametrization computes their "
+            "weights, which torch.compile cannot compare: compute the KL outside of the graph"
+        )
+    return one.shape == other.shape and bool((one == other).all())
 
 
 class VariationalModule(StochasticModule):
