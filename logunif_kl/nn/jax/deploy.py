@@ -259,7 +259,10 @@ def _pruned(node: Any, kept: Array) -> Any:
 
     def changed(leaves: Any, value: float) -> Any:
         def masked(leaf: Any) -> Array:
-            mask = summed(kept, leaf.shape) > 0 if of_units else kept
+            mask = kept
+            if of_units:
+                every = (1,) * (kept.ndim - leaf.ndim) + leaf.shape
+                mask = (summed(kept, every) > 0).reshape(leaf.shape)
             return jnp.where(mask, leaf, jnp.full((), value, leaf.dtype))
 
         return jax.tree.map(masked, leaves)

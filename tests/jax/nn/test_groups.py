@@ -67,6 +67,16 @@ class TestGroups:
         again = nn.prune(found, math.inf, like=found)
         np.testing.assert_array_equal(again.mean, found.mean)
 
+    def test_a_variance_of_fewer_axes(self):
+        """It is that of the last axes, as everywhere in JAX."""
+        whole = nn.Weight.from_mean(MU, nn.Grouped("output", initial=-1.0))
+        fewer = replace(whole, log_sigma2=whole.log_sigma2[0])
+        assert nn.kl(fewer) == nn.kl(whole)
+        for threshold in (-3.0, -2.0, -1.0, 3.0):
+            found, expected = nn.prune(fewer, threshold), nn.prune(whole, threshold)
+            np.testing.assert_array_equal(found.mean, expected.mean)
+            np.testing.assert_array_equal(found.log_sigma2, expected.log_sigma2[0])
+
     def test_other_penalties(self):
         node = nn.Weight.from_mean(MU, nn.Grouped())
         single = nn.Weight(MU, jnp.broadcast_to(node.log_sigma2, MU.shape))
