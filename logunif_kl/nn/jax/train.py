@@ -219,7 +219,7 @@ def cyclical_warm_up(step: Any, period: float, rising: float = 0.5) -> Any:
     0.0 0.5 1.0 1.0 0.0 0.5
     """
     period, rising = check_cycle(period, rising)
-    return _fraction(real_numbers("step", step) % period, 0.0, rising * period)
+    return _fraction(widened(real_numbers("step", step)) % period, 0.0, rising * period)
 
 
 def _fraction(step: Any, low: float, high: float) -> Any:
@@ -227,4 +227,4 @@ def _fraction(step: Any, low: float, high: float) -> Any:
         raise ValueError(
             f"end must be above begin, but begin={low:g} and end={high:g} were given: exchange them"
         )
-    return jnp.clip((real_numbers("step", step) - low) / (high - low), 0.0, 1.0)
+    return jnp.clip((widened(real_numbers("step", step)) - low) / (high - low), 0.0, 1.0)

@@ -47,6 +47,8 @@ def test_warm_ups():
         for found in ([schedule(step) for step in steps], jax.jit(jax.vmap(schedule))(steps)):
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     assert nn.linear_warm_up(10**9, 10, 20) == 1.0
+    half = nn.linear_warm_up(jnp.array(30000.0, "float16"), -40000, 40000)
+    assert half == nn.linear_warm_up(30000.0, -40000, 40000)
 
 
 class TestLikelihoods:

@@ -129,7 +129,9 @@ def to_variational(
     module that keeps the weight in an attribute of its own. A warning tells of such an attribute if
     it is there already, but not of a ``cached_property`` that is read first in evaluation mode.
     Functions of `torch.func` and of TorchScript that another module calls with the weight of a
-    layer give NaN instead of the error.
+    layer give NaN instead of the error. An autograd Function that runs modules again in its
+    backward pass, as those of reversible networks do, gets the mask of ``ELBO(mask_from=)`` again
+    only if its ``forward`` takes `ctx`, and has no ``setup_context``.
 
     Examples
     --------

@@ -66,6 +66,10 @@ def neg_kl(model: torch.nn.Module, of: str | None = None) -> Tensor:
     One autograd node computes the KL of all tensors of one dtype and device, without copies. Under
     `torch.compile`, in transforms of `torch.func` and for DTensors, each tensor has its own node.
 
+    Layers share a weight if they have the same `Parameter`. ``load_state_dict(assign=True)``,
+    `torch.__future__.set_overwrite_module_params_on_conversion` and tensor parallelism give each
+    layer a parameter of its own, which counts by itself: assign the shared parameters again.
+
     Examples
     --------
     >>> import torch
