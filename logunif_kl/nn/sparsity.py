@@ -133,4 +133,15 @@ def threshold_that_keeps(density: Any, log_alpha: np.ndarray) -> float:
     # If the next weight has the same log alpha, keep none of that log alpha.
     if 0 < kept < len(found) and found[kept] == found[kept - 1]:
         kept = int(np.searchsorted(found, found[kept]))
-    return float(found[kept - 1]) if kept else -math.inf
+    return _above(found[kept - 1 : kept + 1]) if kept else -math.inf
+
+
+def _above(found: np.ndarray) -> float:
+    """Return a float32 from the last kept log alpha on, and below the next one.
+
+    It is a little above the last one, which a compiler may round otherwise.
+    """
+    last, after = float(found[0]), float(found[-1])
+    gap = after - last if len(found) > 1 else math.inf
+    above = float(np.float32(last + min(0.5 * gap, 1e-5 * max(1.0, abs(last)))))
+    return above if last <= above < last + gap else last

@@ -68,6 +68,14 @@ def to_variational(
     --------
     sample, to_deterministic : trees of plain arrays again.
 
+    Notes
+    -----
+    In kernels that `flax.linen.scan` or `jax.vmap` stacks, of shape (layers, inputs, outputs),
+    all layers share the parameters that weights of one kernel share: the variances of `Grouped`,
+    the alphas of ``Multiplicative("output")``, the scales. To give each layer its own, convert such
+    a part of the tree by ``jax.vmap(nn.to_variational)``; `Correlated` and `Scaled` have no KL
+    then.
+
     Examples
     --------
     >>> import jax

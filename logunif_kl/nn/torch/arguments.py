@@ -99,10 +99,16 @@ def check_shape(name: str, module: torch.nn.Module) -> None:
         raise no_shape(shown_name(name), module)
 
 
-def check_gathered(name: str, weight: Any) -> None:
-    """Raise for a weight that FullyShardedDataParallel has flattened, or whose memory it freed."""
+def check_gathered(name: str, module: torch.nn.Module, weight: Any) -> None:
+    """Raise for a weight that FullyShardedDataParallel or accelerate keeps elsewhere."""
     if torch.compiler.is_compiling() or is_lazy(weight):
         return
+    if weight.is_meta and hasattr(module, "_hf_hook"):
+        raise RuntimeError(
+            f"accelerate keeps the weight of {shown_name(name)} elsewhere between calls, so it "
+            "cannot be read here: call accelerate.hooks.remove_hook_from_module(model, "
+            "recurse=True) first"
+        )
     if weight.ndim > 1 and type(weight) is not Tensor:
         return
     flat = weight.ndim < 2 and getattr(weight, "_fsdp_flattened", False)

@@ -517,10 +517,10 @@ class TestMasks:
             assert "original" not in name or torch.equal(x, before[name])
 
     def test_ties_are_kept(self):
-        """All functions keep as many weights as `density_threshold` promises."""
+        """All functions keep a weight whose log alpha is the threshold."""
         layer = nn.VariationalLinear(4, 1, bias=False, posterior=nn.Additive(initial=0.0))
         layer.weight.data = torch.tensor([[1.0, 0.5, 0.1, 0.01]])
-        threshold = nn.density_threshold(layer, 0.5)
+        threshold = layer.log_alpha_of_weights()[0, 1].item()
         elbo = nn.ELBO(layer, nn.normal_log_likelihood, 9, mask_from=threshold)
         elbo(torch.ones(2, 4), torch.zeros(2, 1)).expected_log_likelihood.backward()
         assert layer.weight.grad.count_nonzero() == nn.sparsity(layer, threshold).kept == 2

@@ -694,6 +694,20 @@ class TestCare:
             assert (model(torch.ones(2, 3)) == 0.0).all()
             assert (cell(torch.ones(2, 3)) != cell(torch.ones(2, 3))).any()
 
+    def test_offloaded_parameters_are_refused_between_calls(self):
+        """Changes of them would be lost in silence."""
+        accelerate = pytest.importorskip("accelerate")
+        model = nn.to_variational(torch.nn.Linear(3, 3), posterior=NOISY).eval()
+        accelerate.cpu_offload(model, execution_device=torch.device("cpu"))
+        for call in (nn.kl, nn.zero_means, nn.prune, nn.sparsity):
+            with pytest.raises(
+                RuntimeError, match=r"^accelerate keeps the weight of the model else"
+            ):
+                call(model)
+        accelerate.hooks.remove_hook_from_module(model, recurse=True)
+        nn.zero_means(model, -math.inf)
+        assert (model(torch.ones(3)) == model.bias).all()
+
     @pytest.mark.parametrize("context", [nn.sampling, nn.sampled])
     @pytest.mark.parametrize("make", [torch.nn.Linear, torch.nn.GRUCell])
     def test_copies_of_parametrized_modules_within_a_context(self, make, context):

@@ -373,6 +373,20 @@ class TestUnits:
         check(model, compact, X)
         assert set(seen) == {6, 8}
 
+    def test_not_where_a_hook_of_all_modules_reads(self):
+        model = without_units(convolutional())
+
+        def add(module, x, y):
+            return y + 1.0 if isinstance(module, torch.nn.ReLU) else None
+
+        hook = torch.nn.modules.module.register_module_forward_hook(add)
+        try:
+            with pytest.warns(UserWarning, match="kept the dead units of module '0'"):
+                compact = nn.to_compact(model)
+            check(model, compact, X)
+        finally:
+            hook.remove()
+
     def test_not_where_a_module_runs_twice(self):
         model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
         model.append(without_units(model)[2])

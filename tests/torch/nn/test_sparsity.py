@@ -1,9 +1,11 @@
 """Log alpha, counts of weights, masks and thresholds of models of PyTorch."""
 
+import copy
 import itertools
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -11,7 +13,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.utils import prune as torch_prune  # noqa: E402
 from torch.nn.utils.parametrizations import weight_norm  # noqa: E402
 
-from logunif_kl.nn.sparsity import SILENT  # noqa: E402
+from logunif_kl.nn.sparsity import SILENT, threshold_that_keeps  # noqa: E402
 from logunif_kl.nn.torch.priors.penalty import total  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from tests.torch.nn.cases import descend  # noqa: E402
@@ -249,6 +251,31 @@ class TestPrune:
         gradient = torch.autograd.grad(found, spread)[0]
         torch.testing.assert_close(gradient, slope, rtol=1e-5, atol=1e-30)
 
+    @pytest.mark.parametrize(
+        ("penalty", "posterior", "padding"),
+        [
+            (nn.NormalPrior(0.1), nn.Additive(initial=0.0), None),
+            (nn.StudentTPrior(1.0, 1.0), nn.Additive(initial=0.0), 1),
+            ("exact", nn.Scaled(initial=-2.0), None),
+        ],
+    )
+    def test_a_mask_of_the_means_alone(self, penalty, posterior, padding):
+        """The methods of torch leave the variances, so what they prune has noise, and a KL."""
+        options = {"posterior": posterior, "penalty": penalty}
+        layer = nn.VariationalLinear(3, 4, bias=False, **options)
+        if padding is not None:
+            layer = nn.VariationalEmbedding(4, 3, padding_idx=padding, **options)
+        same = copy.deepcopy(layer)
+        torch_prune.ln_structured(layer, "weight", 0.5, n=2, dim=1)
+        with torch.no_grad():
+            same.weight.mul_(layer.weight_mask)
+        found, expected = layer.kl(), same.kl()
+        torch.testing.assert_close(found, expected)
+        slopes = [
+            torch.autograd.grad(kl, x.log_sigma2)[0] for kl, x in ((found, layer), (expected, same))
+        ]
+        torch.testing.assert_close(*slopes)
+
     def test_the_kl_of_a_table_with_a_padding(self):
         posterior = nn.Multiplicative("layer", initial=0.5)
         table = nn.VariationalEmbedding(5, 3, padding_idx=1, posterior=posterior)
@@ -376,6 +403,19 @@ class TestDensity:
         found = [nn.density_threshold(layer, k / 6) for k in range(7)]
         kept = [nn.sparsity(layer, threshold).kept for threshold in found]
         assert kept == [0, 1, 1, 1, 4, 4, 4]
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_neighbours(self, dtype):
+        """Weights are told apart if their log alphas differ at all."""
+        one = np.dtype(dtype).type(1.0)
+        for last in (0.0, 1e-3, 1.0, -7.3, 123.4):
+            last = one * last
+            for after in (np.nextafter(last, one * 200), last + one * 1e-5, last + one):
+                given = np.array([last - one, last, after, math.inf])
+                for kept, found in ((2, given), (3, given), (2, given[:2])):
+                    threshold = threshold_that_keeps(kept / len(found), found)
+                    assert (torch.tensor(found) <= threshold).sum() == kept
+        assert threshold_that_keeps(0.5, np.array([one, one * 2])) > 1.000005
 
     def test_a_nan_is_refused(self):
         """All thresholds keep a NaN, so none keeps the share."""

@@ -131,7 +131,8 @@ def to_variational(
     Functions of `torch.func` and of TorchScript that another module calls with the weight of a
     layer give NaN instead of the error. An autograd Function that runs modules again in its
     backward pass, as those of reversible networks do, gets the mask of ``ELBO(mask_from=)`` again
-    only if its ``forward`` takes `ctx`, and has no ``setup_context``.
+    only if its ``forward`` takes `ctx`, and has no ``setup_context``. A ``ParameterDict`` or
+    ``ParameterList`` that a ``forward`` makes of samples detaches them: make a dict or a list.
 
     Examples
     --------

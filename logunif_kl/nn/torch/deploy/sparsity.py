@@ -316,8 +316,8 @@ def with_kept(
     prunes one layer after another.
     """
     rows = [(name, weight, weight.stored) for name, weight in found]
-    for name, _, stored in rows:
-        check_gathered(name, stored)
+    for name, weight, stored in rows:
+        check_gathered(name, weight.module, stored)
     # Layers with scales of their own do not prune a weight that they share.
     distinct = Distinct()
     keys = [

@@ -331,4 +331,6 @@ def observed(module: Any) -> bool:
     """Whether a hook may read the inputs or outputs of a module. Pruning hooks do not."""
     pruning = nn.utils.prune.BasePruningMethod
     before = [h for h in module._forward_pre_hooks.values() if not isinstance(h, pruning)]
-    return bool(before or module._forward_hooks)
+    of_all = nn.modules.module
+    of_all_modules = of_all._global_forward_hooks or of_all._global_forward_pre_hooks
+    return bool(before or module._forward_hooks or of_all_modules)

@@ -220,7 +220,7 @@ def gaussians(model: Any) -> list[tuple[str, Weight, bool]]:
     distinct = Distinct()
     for name, weight in weights(check_module(model)):
         mean, log_variance = weight.stored, weight.log_variance
-        check_gathered(name, mean)
+        check_gathered(name, weight.module, mean)
         sources: list[Tensor] = []
         if type(mean) is not Parameter or type(log_variance) is not Parameter:
             sources = [*weight.sources(weight.name), *weight.sources(weight.parameters[0])]

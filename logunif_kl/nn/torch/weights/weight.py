@@ -13,6 +13,7 @@ from ...._errors import OF_COMPLEX
 from ....torch._internals import PLAIN_TYPES
 from ....torch._sharded import distributed_as, settled
 from ...penalty import is_exact
+from ...sparsity import SILENT
 from ...terms import Given, Term, without_row
 from ..hooks import own_parameter, own_parameters, refresh
 from ..noise.normal import StochasticModule
@@ -89,6 +90,8 @@ class Weight(NamedTuple):
             given = given._replace(mask=None)  # the exact KL is 0 where the mean is 0
         elif mask is not None:
             mask = mask.double()  # in which counts are exact
+            if not self.posterior.relative:  # a mask of the means alone leaves the noise
+                mask = torch.maximum(mask, (self.log_variance > SILENT).to(mask.dtype))
             if at is not None:
                 rows = torch.arange(len(mask), device=mask.device)[:, None]
                 mask = mask.masked_fill(distributed_as(rows == at, mask), 0.0)
