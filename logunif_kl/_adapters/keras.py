@@ -10,7 +10,8 @@ import keras
 import logunif_kl
 
 from .. import _errors
-from .._convention import additive_constant
+from .. import log_alpha as conversions
+from .._convention import ZERO_AT_INFINITY, additive_constant
 
 _package: Any = logunif_kl
 _OPTIONS = ("zero_at", "log_c", "reduction")
@@ -30,11 +31,23 @@ class Call(keras.Operation):
     def call(self, *tensors: Any) -> Any:
         given = dict(zip(self.names, tensors, strict=True))
         owner = _package
-        if self.function == "of_log_alpha":
+        if self.function in conversions.__all__:
+            owner = conversions
+        elif self.function == "of_log_alpha":
             owner = _package.isotropic._evaluation
         elif self.function.startswith("_"):
             owner = _package._dispatch.module_of(keras.backend.backend())
         return getattr(owner, self.function)(*self.before, **given, **self.options)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the class, with which Keras saves the operation."""
+        if self.function == "_formula":
+            raise NotImplementedError(
+                "Keras cannot save a model that computes a formula of logunif_kl.methods or a Fit: "
+                "call model.save_weights, make the model again, and call load_weights"
+            )
+        arguments = ("function", "names", "before", "options", "name")
+        return {argument: getattr(self, argument) for argument in arguments}
 
     def compute_output_spec(self, *tensors: Any) -> Any:
         given = dict(zip(self.names, tensors, strict=True))
@@ -65,8 +78,11 @@ class _Keras:
     def __getattr__(self, function: str) -> Any:
         return partial(_called, function)
 
+    def _converted(self, arithmetic: Any, **given: Any) -> Any:
+        return _called(arithmetic.__name__.removeprefix("_"), **given)
+
     def of_log_alpha(self, log_alpha: Any, k: Any, order: int, *options: Any) -> Any:
-        named = dict(zip(_OPTIONS, options, strict=True))
+        named = _without_defaults(dict(zip(_OPTIONS, options, strict=True)))
         return Call("of_log_alpha", ["log_alpha"], (), {"k": k, "order": order, **named})(log_alpha)
 
 
@@ -74,7 +90,12 @@ def _called(function: str, *before: Any, **given: Any) -> Any:
     options = {name: given.pop(name) for name in _OPTIONS if name in given}
     _errors.check_reduction(options.get("reduction", "none"))
     additive_constant(*(options[name] for name in _OPTIONS[:2] if name in options))
-    return Call(function, list(given), before, options)(*given.values())
+    return Call(function, list(given), before, _without_defaults(options))(*given.values())
+
+
+def _without_defaults(options: dict[str, Any]) -> dict[str, Any]:
+    """Leave out defaults. In a saved model, that of `zero_at` would be a given infinity."""
+    return {n: x for n, x in options.items() if x is not None and x is not ZERO_AT_INFINITY}
 
 
 adapter = _Keras()

@@ -8,6 +8,7 @@ import pytest
 from tests.child import output
 
 CODE = """
+import sys
 import jax
 import keras
 import numpy as np
@@ -41,6 +42,25 @@ for dtype in ("float16", "bfloat16"):
     got = model(1, dtype)(keras.ops.cast(x, dtype))
     assert keras.backend.standardize_dtype(got.dtype) == dtype
     assert ulps(got, lk.neg_kl(x), dtype) <= 0.51
+a, b = (np.linspace(0.1, 0.9, 5, dtype="float32") for _ in range(2))
+for function in (
+    lambda a, b: lk.kl(a, log_c=1.0), lambda a, b: lk.kl_normal(a, b, zero_at=2.0),
+    lambda a, b: lk.neg_kl_vector(a, 3), lambda a, b: lk.neg_kl_grad(a),
+    lambda a, b: lk.log_alpha.from_dropout_rate(a), lambda a, b: lk.log_alpha.from_normal(a, b),
+    lambda a, b: lk.log_alpha.to_log_sigma2(a, b),
+):
+    inputs = [keras.Input(()) for _ in range(2)]
+    made = keras.Model(inputs, function(*inputs))
+    made.save(sys.argv[1] + "/saved.keras")
+    assert (keras.saving.load_model(sys.argv[1] + "/saved.keras")([a, b]) == made([a, b])).all()
+    assert np.allclose(made([a, b]), function(a, b), rtol=1e-6)
+try:
+    inputs = keras.Input(())
+    keras.Model(inputs, lk.methods.kingma(inputs)).save(sys.argv[1] + "/formula.keras")
+except NotImplementedError as error:
+    assert "call model.save_weights" in str(error)
+else:
+    raise AssertionError
 mean = model(1, "float32", reduction="mean", zero_at=2.0)(np.zeros(10**6, "float32"))
 assert abs(float(mean) / lk.neg_kl(0.0, zero_at=2.0) - 1.0) < 1e-6
 """
@@ -48,10 +68,10 @@ CELLS = ("value", "gradient", "float32", "float64", "compiled", "vmapped")
 
 
 @pytest.mark.slow
-def test_models(record_property):
+def test_models(record_property, tmp_path):
     if not (find_spec("keras") and find_spec("jax")):  # Keras imports the backend of its settings.
         pytest.skip("Keras or JAX is not installed")
-    output(CODE, env={**os.environ, "KERAS_BACKEND": "jax", "JAX_ENABLE_X64": "1"})
+    output(CODE, str(tmp_path), env={**os.environ, "KERAS_BACKEND": "jax", "JAX_ENABLE_X64": "1"})
     for what in (*CELLS, "second derivative", "float16", "bfloat16", "sums of many elements"):
         record_property("capability", f"neg_kl:keras:{what}")
     for what in CELLS:
