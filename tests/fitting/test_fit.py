@@ -169,6 +169,12 @@ def test_it_is_printed_with_its_constants_and_errors(fit):
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_constants_are_named_as_in_the_formula():
+    found = re.findall(r"^(k\d of term \d)  +(\S+)$", str(SIGMOIDS), re.MULTILINE)
+    names = [f"k{k} of term {term}" for term in (1, 2) for k in (1, 2, 3)]
+    assert found == [*zip(names, map(repr, SIGMOIDS.coefficients), strict=True)]
+
+
 def test_it_is_read_from_what_the_command_writes(tmp_path):
     path = tmp_path / "fit.json"
     assert main(["fit", "--terms", "1", "--json", str(path)]) == 0

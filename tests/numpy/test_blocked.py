@@ -1,5 +1,6 @@
 """The Python form of the ufuncs, under the same battery as the compiled form."""
 
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from logunif_kl._numpy import ufuncs
 from logunif_kl._numpy.blocked import BlockedUFunc
+from logunif_kl._numpy.operations import of_log_alpha, of_normal
 from tests.child import output, run
 from tests.ufunc_battery import ALL, UNARY, UfuncBattery, same, sample
 
@@ -82,6 +84,13 @@ class TestBlockedUFunc:
     def test_wrong_out_of_several(self):
         with pytest.raises(TypeError, match="must be a tuple"):
             PYTHON.neg_kl_normal_and_grad(1.0, 1.0, out=np.ones(2))
+
+
+@pytest.mark.parametrize("orders", [(3,), (4,), (2, 1), (0, 3)])
+def test_derivatives_are_pickled_by_name(orders):
+    of = of_log_alpha if len(orders) == 1 else of_normal
+    ufunc = of(*orders).ufunc
+    assert pickle.loads(pickle.dumps(ufunc)) is ufunc
 
 
 class TestChoiceOfKernel:
