@@ -95,11 +95,11 @@ def neg_kl_normal_derivative(
     # Multiply in steps, because 1/sigma^2 alone may overflow.
     near = result
     if mu_order % 2:
-        near = xp.where(nothing, zero, (((near * shifted) * (0.5 * e)) * s) * s)
+        near = (((near * shifted) * (0.5 * e)) * s) * s
     for _ in range(mu_order // 2):
         near = (((near * s) * s) * (0.5 * e) * s) * s
-    if mu_order % 2 == 0:
-        near = xp.where(nothing & (result == 0.0), zero, near)
+    vanishes = nothing if mu_order % 2 else nothing & (result == 0.0)
+    near = xp.where(vanishes, zero, near)
     if 1 not in _operator(mu_order, log_sigma2_order):
         result = xp.where(far, a * result, result)
     for _ in range(mu_order):

@@ -88,6 +88,19 @@ def test_at_no_mean():
             assert got == pytest.approx(wanted, rel=4 * float(np.finfo(dtype).eps), abs=0.0), orders
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_at_no_mean_and_no_variance(dtype):
+    """u is 0 there, although 1/sigma^2 overflows."""
+    log_sigma2 = np.array([-700.0, -1500.0, -1e4, -1e30], dtype)[dtype == "float64" :]
+    for orders in ORDERS:
+        with np.errstate(all="ignore"):
+            got = derivatives.neg_kl_normal_derivative(
+                np, np.zeros_like(log_sigma2), log_sigma2, *orders
+            )
+        sign = {(2, 0): -math.inf, (2, 1): math.inf, (2, 2): -math.inf, (4, 0): math.inf}
+        np.testing.assert_array_equal(got, sign.get(orders, 0.0), err_msg=str(orders))
+
+
 @pytest.mark.parametrize("orders", [(1, 1), (3, 0), (3, 1), (2, 0)], ids=str)
 @pytest.mark.parametrize("point", [(1e-15, -60.0), (1e-13, -58.0), (1e15, 70.0), (1e12, 80.0)])
 def test_beyond_the_range_of_a_variance(point, orders):
