@@ -10,7 +10,6 @@ import keras
 import logunif_kl
 
 from .. import _errors
-from .. import log_alpha as conversions
 from .._convention import ZERO_AT_INFINITY, additive_constant
 
 _package: Any = logunif_kl
@@ -31,8 +30,8 @@ class Call(keras.Operation):
     def call(self, *tensors: Any) -> Any:
         given = dict(zip(self.names, tensors, strict=True))
         owner = _package
-        if self.function in conversions.__all__:
-            owner = conversions
+        if self.function in _package.log_alpha.__all__:
+            owner = _package.log_alpha
         elif self.function == "of_log_alpha":
             owner = _package.isotropic._evaluation
         elif self.function.startswith("_"):
