@@ -9,6 +9,7 @@ from operator import index
 from typing import Any
 
 import torch
+from torch.nn import Parameter
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
@@ -141,6 +142,20 @@ def whole(model: torch.nn.Module, remedy: str = "convert the model before it is 
     return model.module if wrapped else model
 
 
+def check_sharded(model: torch.nn.Module, weights: Sequence[Any]) -> None:
+    """Raise if FSDP2 keeps gathered copies of weights, in which changes would be lost."""
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    if fsdp is None:
+        return
+    gathered = {id(each) for each in weights if type(each) is Parameter}
+    for name, module in model.named_modules():
+        if isinstance(module, fsdp.FSDPModule) and gathered & {*map(id, module.parameters())}:
+            raise RuntimeError(
+                f"FSDP keeps a gathered copy of the weights of {shown_name(name)} since its last "
+                "call, in which a change would be lost: call reshard() of each FSDPModule first"
+            )
+
+
 def check_unwrapped(model: torch.nn.Module) -> None:
     """Raise if a model has a DistributedDataParallel, for a function that changes parameters."""
     for name, module in model.named_modules():
@@ -150,6 +165,15 @@ def check_unwrapped(model: torch.nn.Module) -> None:
                 "the parameters that it was made with, and would not average those of new ones: "
                 "convert its .module and wrap the result"
             )
+
+
+def refuse_fusion(layer: torch.nn.Module, caller: Any) -> None:
+    """Raise if torch's fusion with batch normalisation assigns new means, which users may do."""
+    if caller.f_globals.get("__name__") == "torch.nn.utils.fusion":
+        raise TypeError(
+            f"a {type(layer).__name__} was fused with batch normalisation, which would scale its "
+            "means and not its variances: call logunif_kl.torch.nn.to_deterministic first"
+        )
 
 
 def no_shape(what: str, module: Any) -> ValueError:

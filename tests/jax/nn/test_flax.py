@@ -162,6 +162,27 @@ class TestSharedWeights:
         assert one.bias is other.bias
         assert one.bias is not module.one.bias
 
+    @pytest.mark.parametrize("name", ["a", "z"])
+    def test_means_that_a_module_reads_without_noise(self, name):
+        """It may come before or after the weight."""
+        module = Tied(nn.Additive())
+        mean = module.one.weight.mean
+        mean[...] = jnp.diag(jnp.array([9.0, 9.0, 1e-9]))
+        setattr(module, name, Layer(mean, None))
+        for found in (nn.zero_means(module), nn.prune(module)):
+            assert getattr(found, name).weight is found.one.weight.mean
+            assert found.other.weight is found.one.weight
+            np.testing.assert_array_equal(found.one.weight.mean[...], np.diag([9.0, 9.0, 0.0]))
+        assert mean[2, 2] == 1e-9
+
+    def test_means_of_two_weights(self):
+        module = Tied(nn.Additive())
+        variances = nnx.Param(jnp.ones((3, 3)))
+        module.other.weight = nnx.data(replace(module.one.weight, log_sigma2=variances))
+        for function in (nn.zero_means, nn.prune):
+            with pytest.raises(ValueError, match=r"two Weight nodes share a variable of shape \(3"):
+                function(module)
+
     def test_an_array_is_converted_once(self):
         weight, bias = nnx.Param(jnp.ones((3, 3))), nnx.Param(jnp.zeros(3))
         module = Tied(nn.Additive())

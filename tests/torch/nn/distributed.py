@@ -386,6 +386,14 @@ def converted(mesh):
         model = copy.deepcopy(plain)
         fully_shard(model.inner, mesh=mesh)
         yield f"FSDP2:plain {name}:{of_part}", nn.sparsity(model) == nn.sparsity(plain)
+    model = nn.VariationalLinear(4, 4, posterior=NOISY)
+    fully_shard(model, mesh=mesh)
+    with torch.no_grad():
+        model.eval()(torch.ones(2, 4))
+    fine = says(nn.zero_means, model, "FSDP keeps a gathered copy of the weights of the model")
+    model.reshard()
+    nn.zero_means(model, -100.0)
+    yield "FSDP2:zero_means", fine and not model.weight.full_tensor().any()
 
 
 PRUNED = {

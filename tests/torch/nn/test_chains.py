@@ -331,12 +331,14 @@ def test_a_trace_changes_nothing_for_other_threads():
         made = pool.submit(nn.to_compact, Model(waits))
         assert within.wait(60.0)
         try:
+            drawn = torch.rand(3)
             assert torch.nn.Module.__call__ is call
             assert torch.equal(other(x), expected)
             assert len(nn.to_compact(Model(in_units)).a.weight) == 8
         finally:
             done.set()
         assert len(made.result().a.weight) == 6
+    assert not torch.equal(torch.rand(3), drawn)
 
 
 def test_layers_keep_their_hooks():

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.utils import parametrizations, parametrize  # noqa: E402
 
 import logunif_kl as lk  # noqa: E402
+from logunif_kl.nn.torch.convert import hold  # noqa: E402
 from logunif_kl.nn.torch.predict import sampling  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
@@ -343,6 +344,44 @@ class TestSampling:
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(draw, range(400)))
         assert layer._lk_sampling == 0
+
+    def test_of_many_threads_each_keeps_its_own_noise(self, monkeypatch):
+        layers = [nn.VariationalLinear(2, 2) for _ in range(20)]
+        model, made = torch.nn.Sequential(*layers), {}
+
+        class Recorded(hold.KeptNoise):
+            def __init__(self, keys, generator):
+                super().__init__(keys, generator)
+                made[generator.initial_seed()] = self
+
+        def numbers(seed):
+            with nn.sampled(model, torch.Generator().manual_seed(seed)):
+                return made[seed].numbers()
+
+        monkeypatch.setattr(hold, "KeptNoise", Recorded)
+        alone = [*map(numbers, range(80))]
+        with ThreadPoolExecutor(8) as pool:
+            assert [*pool.map(numbers, range(80))] == alone
+        assert {len(each) for each in alone} == {20}
+
+    def test_samples_of_many_threads_are_their_own(self):
+        """They leave the noise of the model as it is, which another thread may train."""
+        layers = [nn.VariationalLinear(4, 4) for _ in range(20)]
+        model = torch.nn.Sequential(*layers)
+
+        def sample(seed):
+            plain = nn.to_sample(model, torch.Generator().manual_seed(seed))
+            return torch.cat([each.weight.flatten() for each in plain])
+
+        def trains(_):
+            first, second = layers[0](torch.ones(2, 4))
+            return not torch.equal(first, second)
+
+        alone = [*map(sample, range(40))]
+        with ThreadPoolExecutor(8) as pool, ThreadPoolExecutor(1) as another:
+            found, trained = pool.map(sample, range(40)), another.map(trains, range(2000))
+            assert all(map(torch.equal, found, alone))
+            assert all(trained)
 
     @pytest.mark.parametrize(
         "layer",

@@ -1,6 +1,8 @@
 """Predictions from samples: what they are of, how the model is run, and what is left behind."""
 
+import copy
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
 
@@ -396,6 +398,17 @@ class TestGenerator:
         means = [seeded(nn.predict, network(), examples(), 4, seed=s).mean for s in (3, 3, 4)]
         assert torch.equal(means[0], means[1])
         assert not torch.equal(means[0], means[2])
+
+    def test_in_threads_with_copies(self):
+        model = network(torch.nn.Dropout(0.5))
+
+        def mean(each):
+            return nn.predict(each, examples(), 50, generator=generator(1)).mean
+
+        alone = mean(model)
+        with ThreadPoolExecutor(4) as pool:
+            for found in pool.map(mean, [copy.deepcopy(model) for _ in range(12)]):
+                assert torch.equal(found, alone)
 
     def test_goes_on_from_call_to_call(self):
         """Also where it is the generator of a layer itself, or a global one."""

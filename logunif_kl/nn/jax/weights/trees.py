@@ -174,27 +174,40 @@ def weights_of(tree: Any) -> list[tuple[str, Weight]]:
 def mapped(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     """Replace each `Weight` by ``function(weight, *others)``, and copy all other leaves.
 
-    Variables of Flax NNX that are shared in the tree are shared in the result.
+    Variables of Flax NNX that are shared in the tree are shared in the result, also with modules
+    that read the variable of a `Weight` without noise, if the function returns a `Weight`.
     """
     done: dict[Hashable, Any] = {}
+
+    def changed(identity: Hashable, node: Any, *rest: Any) -> Any:
+        if identity not in done:
+            done[identity] = found = function(node, *rest)
+            pairs = zip(_leaves(node), _leaves(found), strict=True) if is_weight(found) else ()
+            for old, new in pairs:
+                if done.setdefault(id(old), new) is not new:
+                    raise ValueError(
+                        f"two Weight nodes share a variable of shape {old.shape} and not their "
+                        "other variables, so it cannot change for one alone: give each its own"
+                    )
+        return done[identity]
 
     def replaced(node: Any, *rest: Any) -> Any:
         if is_weight(node):
             identity = _identity(node)
-        elif is_variable(node):
-            identity = id(node)
-        else:
+            return function(node, *rest) if identity is None else changed(identity, node, *rest)
+        if not is_variable(node):
             return node
-        if identity in done:
-            return done[identity]
-        if is_weight(node):
-            found = function(node, *rest)
-        else:
-            found = jax.tree.map(replaced, node, *rest, is_leaf=is_weight)
-        if identity is not None:
-            done[identity] = found
-        return found
+        if id(node) not in done:
+            done[id(node)] = jax.tree.map(replaced, node, *rest, is_leaf=is_weight)
+        return done[id(node)]
 
+    def first(node: Any, *rest: Any) -> None:
+        identity = _identity(node) if is_weight(node) else None
+        if identity is not None:
+            changed(identity, node, *rest)
+
+    # Weights come first, because modules before them may read their variables.
+    jax.tree.map(first, tree, *others, is_leaf=is_leaf)
     return jax.tree.map(replaced, tree, *others, is_leaf=is_leaf)
 
 
@@ -231,8 +244,14 @@ def _of_variables(kind: Any) -> bool:
 
 def _identity(node: Weight) -> Hashable:
     """Return what two nodes with the same variables have in common, or None for arrays."""
-    leaves, structure = jax.tree.flatten(node, is_leaf=is_variable)
-    return (structure, *map(id, leaves)) if all(map(is_variable, leaves)) else None
+    leaves = _leaves(node)
+    if not all(map(is_variable, leaves)):
+        return None
+    return (jax.tree.structure(node, is_leaf=is_variable), *map(id, leaves))
+
+
+def _leaves(node: Weight) -> list[Any]:
+    return jax.tree.leaves(node, is_leaf=is_variable)
 
 
 def _neg_kl(node: Weight, of: str | None, penalty: Any) -> Array:

@@ -3,17 +3,19 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 
 from ..arguments import check_generator, check_module, check_shape, shown_name, whole
+from ..hooks import copies
 from ..layers.dropout import GaussianDropoutA, GaussianDropoutLinear
 from ..noise.kept import KeptNoise
-from ..noise.normal import StochasticModule
-from ..predict.sampling import assigned, sampling
+from ..noise.normal import StochasticModule, own_generator
+from ..predict.sampling import assigned, changing, sampling
 from ..weights.models import gaussians
 from ..weights.weight import VariationalModule, weights
 from .convert import to_deterministic
@@ -82,11 +84,14 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
             for each in module._lk_weights():
                 keys[module, each.name] = tuple([id(own) for own in each.sources(each.name)])
     kept = KeptNoise(keys, generator)
-    with sampling(model), assigned("_lk_kept", [(module, kept) for module in found]):
-        # Draw all noise here, so that it does not depend on the order of the calls.
-        with torch.no_grad():
-            _weights(model)
-        kept.drawn = True
+    with sampling(model), ExitStack() as opened:
+        # Draw all noise here, so that it does not depend on the order of the calls, and before
+        # another thread opens a context, which would draw it.
+        with changing():
+            opened.enter_context(assigned("_lk_kept", [(module, kept) for module in found]))
+            with torch.no_grad():
+                _weights(model)
+            kept.drawn = True
         yield
 
 
@@ -122,32 +127,28 @@ def to_sample(model: torch.nn.Module, generator: torch.Generator | None = None) 
     Linear(in_features=3, out_features=1, bias=True)
     """
     model = whole(check_module(model))
-    with sampled(model, generator):
-        found = _weights(model)
-    result = to_deterministic(model)
-    given: dict[int, Tensor | None] = dict.fromkeys(_held_by_others(model, result), None)
+    modules = [module for module in model.modules() if isinstance(module, StochasticModule)]
+    generators: dict[int, Any] = {id(each): each for each in map(own_generator, modules)}
+    # Draw in the copy, because a context of the model would hold in other threads too.
+    result = copy.deepcopy(model, {**copies(model), **generators})
+    with sampled(result, generator):
+        found = _weights(result)
+    others = [each for each in result.modules() if not isinstance(each, VariationalModule)]
+    to_deterministic(result, inplace=True)
+    # A module without noise keeps the means, also those that it shares with another module.
+    held = [id(parameter) for each in others for parameter in each._parameters.values()]
+    given: dict[int, Tensor | None] = dict.fromkeys(held)
     for name, own, weight in found:
         plain: Any = result.get_submodule(name)
         parameter = plain._parameters[own]
         before = given.setdefault(id(parameter), weight)
         if before is None or not before.equal(weight):
-            # A module without noise shares the means, or an embedding, which has no noise at its
-            # `padding_idx`.
+            # Others share the means: a module without noise, or an embedding, which has none at
+            # its `padding_idx`.
             setattr(plain, own, torch.nn.Parameter(weight, parameter.requires_grad))
             continue
         parameter.copy_(weight)
     return result
-
-
-def _held_by_others(model: torch.nn.Module, result: torch.nn.Module) -> list[int]:
-    """Return the `id` of the parameters in a copy whose modules have no noise in the model."""
-    copies = dict(result.named_modules())
-    return [
-        id(parameter)
-        for name, module in model.named_modules()
-        if name in copies and not isinstance(module, VariationalModule)
-        for parameter in copies[name]._parameters.values()
-    ]
 
 
 def _weights(model: torch.nn.Module) -> list[tuple[str, str, Tensor]]:

@@ -9,7 +9,7 @@ import torch
 from torch.nn.utils import prune as torch_prune
 
 from ...sparsity import SILENT, THRESHOLD, check_threshold, is_noisy
-from ..arguments import check_parameters, check_shape, whole
+from ..arguments import check_parameters, check_shape, check_sharded, whole
 from ..hooks import masked
 from ..weights.models import gaussians
 from ..weights.weight import VariationalModule, weights
@@ -124,6 +124,9 @@ def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
         hook than that of `prune` computes a weight.
     ValueError
         If there are no variational layers, or `threshold` is NaN.
+    RuntimeError
+        If `torch.distributed.fsdp.fully_shard` keeps a gathered copy of a weight, as it does after
+        an evaluation, which would lose the zeros: call ``reshard()`` of its modules first.
 
     See Also
     --------
@@ -140,7 +143,9 @@ def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
     tensor([[1.0000, 0.0000, 0.5000]])
     """
     threshold = check_threshold(threshold)
-    for name, weight, _ in gaussians(model):
+    found = gaussians(model)
+    check_sharded(model, [weight.own(weight.name) for _, weight, _ in found])
+    for name, weight, _ in found:
         own = weight.name + ("_orig" if masked(weight.module, weight.name) else "")
         check_parameters(name, weight.module, (own,))
         noisy = is_noisy(weight.log_alpha(), threshold)

@@ -13,6 +13,7 @@ from ...._errors import shown
 from ...options import REPLACED
 from ...penalty import check_of
 from ...posteriors import Additive
+from ..arguments import refuse_fusion
 from ..hooks import means_assigned, own_parameter, refresh
 from ..moments import rules
 from ..moments.moments import Moments, check_input
@@ -87,7 +88,7 @@ class VariationalLayer(GaussianWeights):
                 "dataclasses.replace(layer.posterior, max_log_alpha=0.0)"
             )
         if name == "weight" and not self.posterior.relative:
-            _refuse_fusion(self, sys._getframe(1))
+            refuse_fusion(self, sys._getframe(1))
         super().__setattr__(name, unwrapped(value))
 
     def __delattr__(self, name: str) -> None:
@@ -256,13 +257,4 @@ def _check_changed(posterior: Additive, value: Additive) -> None:
         raise AttributeError(
             f"posterior={value!r} was assigned to a layer with {posterior!r}, whose class and "
             "sharing cannot be changed after the layer is made: make a new layer"
-        )
-
-
-def _refuse_fusion(layer: VariationalLayer, caller: Any) -> None:
-    # Users may assign to `weight`, but torch's fusion may not: recognise it by the caller's module.
-    if caller.f_globals.get("__name__") == "torch.nn.utils.fusion":
-        raise TypeError(
-            f"a {type(layer).__name__} was fused with batch normalisation, which would scale its "
-            "means and not its variances: call logunif_kl.torch.nn.to_deterministic first"
         )

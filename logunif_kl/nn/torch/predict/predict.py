@@ -156,6 +156,8 @@ def predict(
     depends on the number of rows run at once: pass `batch_size` to get the same numbers everywhere.
 
     The call changes the modes of the model for a time: do not use it in another thread meanwhile.
+    With `generator`, it seeds the global generator for a time, too: calls with `generator` in other
+    threads wait, and what else draws in another thread meanwhile gets numbers that repeat.
 
     References
     ----------

@@ -102,6 +102,9 @@ def _count(modules: list[StochasticModule], step: int) -> None:
             module._lk_sampling += step
 
 
+_seeding = RLock()
+"""Held while a call has seeded the global generator."""
+
 _assigned: dict[tuple[int, str], list[tuple[Any, Any]]] = {}
 """For each module and attribute: the user's value, and that of each open context."""
 
@@ -227,6 +230,7 @@ def drawn_by(generator: torch.Generator | None, model: torch.nn.Module, x: Any) 
     """Make all noise of a model depend only on `generator`. If it is None, change nothing.
 
     `generator` seeds the global and the modules' own generators, which are restored afterwards.
+    Calls in several threads wait for one another.
     """
     if generator is None:
         yield
@@ -235,7 +239,7 @@ def drawn_by(generator: torch.Generator | None, model: torch.nn.Module, x: Any) 
         # Draw a seed before the global state is saved, so that the next call draws other noise.
         seed = _seed(generator)
         generator = torch.Generator(generator.device).manual_seed(seed)
-    with ExitStack() as stack:
+    with _seeding, ExitStack() as stack:
         _seed_global(stack, generator, _accelerators(model, x))
         own = (own_generator(module) for module in model.modules())
         for each in {id(g): g for g in own if isinstance(g, torch.Generator)}.values():

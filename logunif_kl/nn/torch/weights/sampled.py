@@ -7,6 +7,7 @@ within a call, and the means otherwise. The parameters keep their names.
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import sys
 from functools import cache, partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from ....torch._internals import PLAIN_TYPES
 from ...posteriors import Additive
 from ...sparsity import SILENT
 from ...terms import Given
+from ..arguments import refuse_fusion
 from ..hooks import mask_of, masked, means_assigned, own_parameter, reset_method
 from ..noise.draws import Drawn, Draws
 from ..noise.local import draw_weights
@@ -93,6 +95,7 @@ class SampledModule(VariationalModule):
             return
         value = unwrapped(value)
         if isinstance(value, Parameter) and name in self.__dict__.get("_lk_gaussian", ()):
+            refuse_fusion(self, sys._getframe(1))
             # FSDP2 assigns parameters within a call. `Module.__setattr__` would read the old one,
             # and so draw a sample of it.
             self._parameters[name] = value
