@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 import logunif_kl.torch as lt  # noqa: E402
-from logunif_kl.torch import isotropic, nn  # noqa: E402
+from logunif_kl.torch import _namespace, isotropic, nn  # noqa: E402
 from tests.torch.cases import by_name  # noqa: E402
 
 OF_LOG_ALPHA = ["kl", "neg_kl", "neg_kl_grad", "neg_kl_hess"]
@@ -118,6 +118,15 @@ def test_an_exported_program_holds_no_generator():
     with pytest.raises(ValueError, match=r"^generator= was given to a layer, but an exported pro"):
         torch.export.export(layer, (x,))
     torch.testing.assert_close(torch.export.export(layer.eval(), (x,)).module()(x), layer(x))
+
+
+@pytest.mark.parametrize("name", ["log1p", "expm1"])
+def test_functions_that_the_exporter_would_write_with_few_digits(name):
+    x = np.concatenate([[0.0, 1e-300, 1e-17], np.logspace(-16.0, 2.5, 500), [800.0, np.inf]])
+    x = -x if name == "expm1" else x
+    with _namespace._Constants():
+        found = getattr(torch, name)(torch.tensor(x)).numpy()
+    np.testing.assert_allclose(found, getattr(np, name)(x), rtol=1e-15)
 
 
 @pytest.mark.filterwarnings("ignore")  # of the exporter

@@ -32,6 +32,11 @@ def test_is_that_of_the_weights():
     assert math.isclose(nn.kl(nn.Weight(MU, LOG_SIGMA2)), -expected, rel_tol=1e-6)
 
 
+def test_trees_do_not_differ_by_initial_values():
+    made = [nn.Weight.from_mean(jnp.ones((3, 2)), nn.Additive(initial=x)) for x in (-8.0, -2.0)]
+    assert jax.tree.structure(made[0]) == jax.tree.structure(made[1])
+
+
 def test_sign():
     """A step of descent on a loss with `kl` raises the variance and shrinks the mean."""
     # Where log alpha is clipped at -8, weights above 0.368 have no gradient at the start.

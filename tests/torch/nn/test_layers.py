@@ -80,6 +80,12 @@ class TestDropIn:
             assert finite(parameter.grad), name
             assert case == "embedding" or (parameter.grad != 0.0).all(), name
         layer.zero_grad()
+        if case != "embedding":
+            one, alone = (each.clone().requires_grad_() for each in (x[:1], x[0]))
+            for each in (one, alone):
+                seeded(layer, each).square().sum().backward()
+            torch.testing.assert_close(one.grad[0], alone.grad)
+            layer.zero_grad()
         output = layer(x[:0])
         assert output.shape == (0, *plain(x).shape[1:])
         output.sum().backward()

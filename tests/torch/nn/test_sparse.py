@@ -216,6 +216,16 @@ class TestLayers:
             plain.weight.copy_(sparse.weight)
             torch.testing.assert_close(sparse(x), plain(x))
 
+    @pytest.mark.parametrize("backend", BACKENDS)
+    def test_the_matrix_is_made_once(self, backend):
+        sparse = nn.to_sparse(pruned(torch.nn.Linear(30, 20)), backend=backend)
+        x = random_input(7, 30)
+        sparse(x)
+        made = sparse._made
+        sparse(x)
+        assert made is not None
+        assert sparse._made is made
+
     def test_a_functional_call(self):
         """With other values, whose gradients pass in several calls."""
         sparse, x = nn.to_sparse(pruned(torch.nn.Linear(30, 20, bias=False))), random_input(7, 30)
