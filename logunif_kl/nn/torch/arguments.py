@@ -110,9 +110,10 @@ def check_gathered(name: str, module: torch.nn.Module, weight: Any) -> None:
             "cannot be read here: call accelerate.hooks.remove_hook_from_module(model, "
             "recurse=True) first"
         )
+    flat = getattr(weight, "_fsdp_flattened", False)
     if weight.ndim > 1 and type(weight) is not Tensor:
-        return
-    flat = weight.ndim < 2 and getattr(weight, "_fsdp_flattened", False)
+        # With NO_SHARD or in summon_full_params it has its shape, but its gradient would be lost.
+        flat = flat and torch.is_grad_enabled()
     computed = type(weight) is Tensor and plain(weight) and weight.numel() > 0
     if flat or (computed and not weight.untyped_storage().size()):
         raise sharded(name)
@@ -123,7 +124,7 @@ def sharded(name: str) -> RuntimeError:
     return RuntimeError(
         f"the weight of {shown_name(name)} is sharded by FullyShardedDataParallel, so it cannot be "
         "read here: use fully_shard, or wrap the whole ELBO and no layer of it, with "
-        "use_orig_params=True, or read the model within its summon_full_params"
+        "use_orig_params=True, or read the model within its summon_full_params and torch.no_grad"
     )
 
 

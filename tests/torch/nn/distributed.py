@@ -8,7 +8,11 @@ from itertools import product
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.fsdp import (
+    FullyShardedDataParallel,
+    ShardingStrategy,
+    fully_shard,
+)
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_module, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
@@ -445,6 +449,14 @@ def wrapped(mesh):
         bound = model(x, y)
         bound.loss.backward()
         yield f"FSDP1:{original}:step", abs(bound.neg_kl.item() + expected) < 1e-4
+    options["sharding_strategy"] = ShardingStrategy.NO_SHARD
+    plain = nn.VariationalLinear(6, 4, posterior=NOISY)
+    expected = nn.kl(plain).item()
+    model = FullyShardedDataParallel(plain, **options)
+    fine = says(nn.kl, model, "sharded by FullyShardedDataParallel")
+    with model.summon_full_params(model), torch.no_grad():
+        yield "FSDP1:NO_SHARD", fine and abs(nn.kl(model).item() - expected) < 1e-4
+    options["sharding_strategy"] = ShardingStrategy.FULL_SHARD
 
     def call(model):
         with torch.no_grad():
