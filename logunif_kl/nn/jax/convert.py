@@ -18,7 +18,7 @@ from ..sparsity import THRESHOLD, check_threshold, is_noisy
 from ..terms import shared_shape
 from .layers.base import sample_weights
 from .noise import check_key, normals, widened
-from .weights.trees import is_leaf, is_variable, is_weight, mapped, weights_of
+from .weights.trees import copied, is_leaf, is_variable, is_weight, leaves_of, mapped, weights_of
 from .weights.weight import Weight, parts_of
 
 Array = Any
@@ -101,6 +101,8 @@ def to_variational(
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]:
         if is_variable(leaf):
             paths.setdefault(id(leaf), []).append(path)
+        elif is_weight(leaf):
+            done |= {id(each): copied(each) for each in leaves_of(leaf) if is_variable(each)}
 
     def is_chosen(path: Any, leaf: Any) -> bool:
         return bool(chosen(jax.tree_util.keystr(path, simple=True, separator="."), leaf))
@@ -108,7 +110,7 @@ def to_variational(
     def replaced(path: Any, leaf: Any, variable: int = -1) -> Any:
         nonlocal made
         if is_weight(leaf):
-            return leaf
+            return jax.tree.map(lambda x: done.get(id(x), x), leaf, is_leaf=is_variable)
         if is_variable(leaf):
             if id(leaf) not in done:
                 done[id(leaf)] = jax.tree_util.tree_map_with_path(

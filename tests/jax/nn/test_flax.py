@@ -103,6 +103,10 @@ class Layer(nnx.Module):
         self.weight, self.bias = weight, bias
 
 
+def variables(tree):
+    return jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, nnx.Variable))
+
+
 def in_one_variable(posterior):
     """A module whose variables hold whole nodes."""
     made = Tied(posterior)
@@ -134,6 +138,31 @@ class TestSharedWeights:
         prior = nn.ScaleMixturePrior(0.5, 1.0, 0.1, samples=2, key=jax.random.key(0))
         if kind is nn.Additive:
             assert nn.kl(module, penalty=prior) == nn.kl([alone], penalty=prior)
+
+    def test_counts_once_with_fixed_variances(self):
+        module = Tied(nn.Multiplicative(initial=0.5))
+        weight = replace(module.one.weight, log_alpha=jnp.full((3, 3), 4.0))
+        module.one.weight = nnx.data(weight)
+        module.other = module.one
+        alone = nn.Weight(jnp.ones((3, 3)), log_alpha=weight.log_alpha, posterior=weight.posterior)
+        assert nn.kl(module) == nnx.jit(nn.kl)(module) == nn.kl(alone)
+        assert nn.sparsity(module).weights == 9
+        found = nnx.grad(lambda module: nn.neg_kl(module))(module)
+        assert len(jax.tree.leaves(found)) == 2  # with the bias
+        for function in (nn.prune, lambda tree: nn.sample(tree, jax.random.key(0))):
+            drawn = function(module)
+            assert jax.tree.leaves(drawn.one.weight)[0] is jax.tree.leaves(drawn.other.weight)[0]
+        module.other = Layer(
+            nnx.data(module.one.weight), None
+        )  # nnx.jit gives it an array of its own
+        for function in (nnx.jit(nn.kl), nnx.jit(nn.prune)):
+            with pytest.raises(ValueError, match=r"the Weight 'other.weight' shares its variables"):
+                function(module)
+
+    def test_variables_that_are_no_trees(self):
+        weight = jax.tree.map(lambda x: nnx.Param(x, hijax=True), nn.Weight.from_mean(jnp.ones(3)))
+        with pytest.raises(TypeError, match="a variable of Flax NNX with hijax=True was given"):
+            nn.kl({"weight": weight})
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_the_gradient_is_that_of_one(self, kind):
@@ -174,6 +203,28 @@ class TestSharedWeights:
             assert found.other.weight is found.one.weight
             np.testing.assert_array_equal(found.one.weight.mean[...], np.diag([9.0, 9.0, 0.0]))
         assert mean[2, 2] == 1e-9
+
+    @pytest.mark.parametrize("kind", [*KINDS, nn.Correlated])
+    def test_results_hold_no_variable_of_the_module(self, kind):
+        module = Tied(kind())
+        module.other = Layer(nnx.Param(jnp.ones((3, 3))), module.one.bias)
+        module.last = Layer(module.one.weight.mean, None)
+        before = {*map(id, variables(module))}
+        for function in (nn.prune, nn.zero_means, nn.to_variational):
+            found = function(module)
+            assert not before & {*map(id, variables(found))}
+            assert found.last.weight is found.one.weight.mean
+            assert isinstance(found.other.weight.get_value(), nn.Weight) == (
+                function is nn.to_variational
+            )
+
+    def test_variances_of_two_weights(self):
+        module = Tied(nn.Additive())
+        means = nnx.Param(jnp.eye(3))
+        module.other.weight = nnx.data(replace(module.one.weight, mean=means))
+        found = nn.zero_means(module, 100.0)
+        assert found.one.weight.log_sigma2 is found.other.weight.log_sigma2
+        np.testing.assert_array_equal(found.other.weight.mean[...], np.eye(3))
 
     def test_means_of_two_weights(self):
         module = Tied(nn.Additive())

@@ -789,8 +789,10 @@ class TestTransforms:
         assert all(map(torch.equal, *found))
 
     @pytest.mark.parametrize("reentrant", [False, True])
-    def test_a_weight_that_was_drawn_before_a_checkpoint(self, reentrant):
-        """The second run of the checkpoint would draw another sample."""
+    @pytest.mark.parametrize("kept", [False, True])
+    @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")  # in a nested one
+    def test_a_weight_that_is_used_twice_in_checkpoints(self, kept, reentrant):
+        """Parts that run again have the samples of the call, and leave other noise as it was."""
 
         class Cell(torch.nn.Module):
             def __init__(self):
@@ -805,28 +807,61 @@ class TestTransforms:
                 super().__init__()
                 self.cell = Cell()
 
-            def forward(self, h, whole):
+            def forward(self, h, order):
                 run = partial(torch.utils.checkpoint.checkpoint, use_reentrant=reentrant)
-                if whole:
-                    return run(lambda h: self.cell(self.cell(h)), h)
-                return run(self.cell, run(self.cell, h))
+                cell = self.cell
+
+                def twice(h):
+                    return cell(torch.nn.functional.dropout(cell(h), 0.4))
+
+                return {
+                    "no checkpoint": lambda h: twice(twice(h)),
+                    "one": lambda h: run(lambda h: twice(twice(h)), h),
+                    "nested": lambda h: run(lambda h: run(lambda h: twice(twice(h)), h), h),
+                    "first": lambda h: twice(run(twice, h)),
+                    "two": lambda h: run(twice, run(twice, h)),
+                    "second": lambda h: run(twice, twice(h)),
+                    "outer and inner": lambda h: run(lambda h: run(twice, twice(h)), h),
+                }[order](h)
 
         model, x = nn.to_variational(Steps(), modules=Cell, posterior=NOISY), torch.eye(3)
-        x.requires_grad_()
-        words = r"drawn in this call before a torch.utils.checkpoint or an autograd Function that"
-        with pytest.raises(RuntimeError, match=words):
-            model(x, False)
-        seeded(model, x, True).sum().backward()
-        found = [weight.grad.clone() for weight in model.parameters()]
-        model.zero_grad()
-        with nn.sampled(model, generator(3)):
-            model(x, False).sum().backward()
-            again = [weight.grad.clone() for weight in model.parameters()]
+
+        def slopes(order, times=1):
             model.zero_grad()
-            model(x, True).sum().backward()
-        for each, other, weight in zip(found, again, model.parameters(), strict=True):
-            assert each.abs().max() > 0.0
-            torch.testing.assert_close(other, weight.grad)
+            with nn.sampled(model, generator(3)) if kept else contextlib.nullcontext():
+                total = seeded(model, x.requires_grad_(), order).sum()
+                for _ in range(times):
+                    total.backward(retain_graph=True)
+            return [weight.grad / times for weight in model.parameters()]
+
+        expected = slopes("no checkpoint")
+        for order in ("one", "nested", "first"):
+            for times in (1, 2):
+                torch.testing.assert_close(slopes(order, times), expected)
+        words = r"drawn in this call before a torch.utils.checkpoint or an autograd Function that"
+        for order in ("two", "second", "outer and inner"):
+            if kept:
+                torch.testing.assert_close(slopes(order), expected)
+            else:
+                with pytest.raises(RuntimeError, match=words):
+                    slopes(order)
+
+    @pytest.mark.parametrize("reentrant", [False, True])
+    def test_calls_that_begin_in_a_checkpoint_are_apart(self, reentrant):
+        model = nn.to_variational(torch.nn.RNN(3, 3), posterior=NOISY)
+        x = torch.eye(3).requires_grad_()
+
+        def twice(x):
+            return model(model(x)[0])[0]
+
+        seeded(twice, x).sum().backward()
+        expected = [x.grad.clone(), *[weight.grad.clone() for weight in model.parameters()]]
+        model.zero_grad()
+        x.grad = None
+        run = partial(torch.utils.checkpoint.checkpoint, use_reentrant=reentrant)
+        seeded(run, twice, x).sum().backward()
+        found = [x.grad, *[weight.grad for weight in model.parameters()]]
+        torch.testing.assert_close(found, expected)
 
     @pytest.mark.parametrize("before", [False, True])
     def test_a_function_that_runs_again(self, before):

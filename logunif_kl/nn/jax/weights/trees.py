@@ -33,9 +33,10 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
         Parameters, one `Weight`, or a model that is a pytree, such as an Equinox module. In a
         Flax NNX module, store a weight as ``nnx.data(jax.tree.map(nnx.Param, weight))``, because
         Flax does not train bare arrays. `Weight` nodes that share all their NNX variables count
-        once, as in ``nnx.state``. Use ``nnx.jit`` and ``nnx.grad``, because `jax.jit` and
-        `jax.grad` separate shared variables. Nodes of bare arrays count at every place where they
-        occur, because `jax.jit` does not tell which of its arguments were the same array.
+        once, as in ``nnx.state``, and raise if they differ in arrays that are no variables. Use
+        ``nnx.jit`` and ``nnx.grad``, because `jax.jit` and `jax.grad` separate shared variables.
+        Nodes of bare arrays count at every place where they occur, because `jax.jit` does not tell
+        which of its arguments were the same array.
     of : {"weights", "scales"}, optional
         Which KL to return. The default is the KL of the weights for independent noise, and that of
         the scales s_i for `Correlated` (Kingma et al. 2015, section 3.3).
@@ -151,13 +152,19 @@ def _each(tree: Any, of: str | None, penalty: Any) -> list[tuple[str, Array]]:
 
 def weights_of(tree: Any) -> list[tuple[str, Weight]]:
     """Return each `Weight` with its dotted path. Raise ValueError if the tree has none."""
-    seen = set()
+    arrays: dict[Hashable, Hashable] = {}
     named: dict[str, Weight] = {}
     for path, node in _flat(tree):
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
         identity = _identity(node)
-        if identity is None or identity not in seen:
-            seen.add(identity)
-            name = jax.tree_util.keystr(path, simple=True, separator=".")
+        is_first = identity is None or identity[:2] not in arrays
+        if identity is not None and arrays.setdefault(identity[:2], identity[2]) != identity[2]:
+            raise ValueError(
+                f"the Weight {name!r} shares its variables with another one, but not its arrays, "
+                "so it is not clear whether they are one weight: make the arrays variables, too, "
+                "such as nnx.Variable"
+            )
+        if is_first:
             if name in named:
                 raise ValueError(
                     f"two Weight nodes of the tree have the name {name!r}: use keys without dots"
@@ -178,18 +185,29 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     that read the variable of a `Weight` without noise, if the function returns a `Weight`.
     """
     done: dict[Hashable, Any] = {}
+    given: dict[int, Any] = {}
 
     def changed(identity: Hashable, node: Any, *rest: Any) -> Any:
         if identity not in done:
-            done[identity] = found = function(node, *rest)
-            pairs = zip(_leaves(node), _leaves(found), strict=True) if is_weight(found) else ()
-            for old, new in pairs:
-                if done.setdefault(id(old), new) is not new:
-                    raise ValueError(
-                        f"two Weight nodes share a variable of shape {old.shape} and not their "
-                        "other variables, so it cannot change for one alone: give each its own"
-                    )
+            found = function(node, *rest)
+            if is_weight(found):
+                leaves = map(kept, leaves_of(node), leaves_of(found))
+                found = jax.tree.unflatten(jax.tree.structure(found, is_leaf=is_variable), leaves)
+            done[identity] = found
         return done[identity]
+
+    def kept(old: Any, new: Any) -> Any:
+        if not is_variable(old):
+            return new
+        if id(old) not in done:
+            done[id(old)] = copied(old) if new is old else new
+            given[id(old)] = new
+        elif given[id(old)] is not new:
+            raise ValueError(
+                f"two Weight nodes share a variable of shape {old.shape} and not their other "
+                "variables, so it cannot change for one alone: give each its own"
+            )
+        return done[id(old)]
 
     def replaced(node: Any, *rest: Any) -> Any:
         if is_weight(node):
@@ -209,6 +227,10 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     # Weights come first, because modules before them may read their variables.
     jax.tree.map(first, tree, *others, is_leaf=is_leaf)
     return jax.tree.map(replaced, tree, *others, is_leaf=is_leaf)
+
+
+def copied(variable: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf, variable)
 
 
 def is_weight(node: Any) -> bool:
@@ -239,18 +261,26 @@ def is_variable(node: Any) -> bool:
 
 @cache
 def _of_variables(kind: Any) -> bool:
+    if derives(kind, "flax", "HijaxVariable"):
+        raise TypeError(
+            "a variable of Flax NNX with hijax=True was given, which is no pytree, so its array "
+            "would be lost: make it with hijax=False"
+        )
     return derives(kind, "flax", "Variable")
 
 
-def _identity(node: Weight) -> Hashable:
-    """Return what two nodes with the same variables have in common, or None for arrays."""
-    leaves = _leaves(node)
-    if not all(map(is_variable, leaves)):
+def _identity(node: Weight) -> tuple[Hashable, ...] | None:
+    """Return the structure, the variables and the arrays of a node, or None without variables."""
+    leaves = leaves_of(node)
+    variables = tuple([id(leaf) for leaf in leaves if is_variable(leaf)])
+    if not variables:
         return None
-    return (jax.tree.structure(node, is_leaf=is_variable), *map(id, leaves))
+    arrays = tuple([id(leaf) for leaf in leaves if not is_variable(leaf)])
+    return jax.tree.structure(node, is_leaf=is_variable), variables, arrays
 
 
-def _leaves(node: Weight) -> list[Any]:
+def leaves_of(node: Weight) -> list[Any]:
+    """Return the variables and arrays of a node."""
     return jax.tree.leaves(node, is_leaf=is_variable)
 
 

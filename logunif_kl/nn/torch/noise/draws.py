@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .recomputation import regions
+from .recomputation import regions, samples_again
 
 Tensor = torch.Tensor
 
@@ -31,6 +31,9 @@ class Drawn(NamedTuple):
         alike = noise.shape == mean.shape and noise.dtype == mean.dtype
         return alike and noise.device == mean.device
 
+    def is_within(self, regions: list[Any]) -> bool:
+        return all(each in self.regions for each in regions)
+
     def is_of(self, parameters: tuple[Any, ...]) -> bool:
         mean, variance = self.parameters
         return mean is parameters[0] and variance is parameters[1]
@@ -50,6 +53,8 @@ class Draws(threading.local):
         """The modules that are being called, from outside in."""
         self.samples: dict[Any, Drawn] = {}
         """By the `id` of the parameters of a weight, and by that of a module and a name."""
+        self.began: list[Any] = []
+        """The checkpoints in which the outermost call began."""
 
     def __reduce__(self) -> Any:
         """Copy without the samples, which do not hold for a copy."""
@@ -67,7 +72,7 @@ class Draws(threading.local):
             # A KeyboardInterrupt ended the last call, after which PyTorch calls no hooks.
             self.calls = []
         if not self.calls:
-            self.samples = {}
+            self.samples, self.began = samples_again(self)
         self.calls = [*self.calls, module]
 
     def leave(self, module: torch.nn.Module, args: Any, output: Any) -> None:

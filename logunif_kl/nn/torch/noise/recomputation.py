@@ -161,6 +161,39 @@ def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | 
     return mask
 
 
+def share_samples(draws: Any) -> list[Any]:
+    """Return the checkpoints of the caller, after noting those that began within its call.
+
+    In the second run of these the call has ended, so that each call of a part would be an outermost
+    one, with samples of its own, where the first run had the same samples for all.
+    """
+    found = regions()
+    for region in found:
+        if not any(region is each for each in draws.began):
+            if not hasattr(region, "_lk_samples"):
+                region._lk_samples = {}
+            region._lk_samples.setdefault(draws, {})
+    return found
+
+
+def samples_again(draws: Any) -> tuple[dict[Any, Any], list[Any]]:
+    """Return the samples that an outermost call begins with, and the checkpoints around it.
+
+    In a second run these are the samples that other calls have drawn in this run, and the
+    checkpoints around the call of the first run.
+    """
+    found = [*_regions()] if may_be_checkpointed() else []
+    for at, (again, region) in enumerate(found):
+        samples = getattr(region, "_lk_samples", {}).get(draws)
+        if again and samples is not None:
+            run = _current_graph_task_id()
+            if run not in samples:
+                samples.clear()
+                samples[run] = {}
+            return samples[run], [each for _, each in found[at + 1 :]]
+    return {}, [each for _, each in found]
+
+
 def watch(noise: Tensor | None) -> None:
     """Let a graph of the compiler check whenever it runs that a checkpoint runs it in one context.
 
@@ -231,7 +264,7 @@ def _regions() -> Iterator[tuple[bool, Any]]:
         if of_function and inner is not None and not _name(inner).startswith(_ITS_OWN):
             found, again = _context(frame, inner), "self" in frame.f_locals
             # Without a record, the forward pass ran nothing of ours, or had no `ctx` for it.
-            if found is not None and (not again or hasattr(found, "_lk_first")):
+            if found is not None and (not again or _is_recorded(found)):
                 yield again, found
         if _name(frame) == "torch.utils.checkpoint":
             name, repeated = _FRAMES.get(frame.f_code.co_name, ("", False))
@@ -241,6 +274,10 @@ def _regions() -> Iterator[tuple[bool, Any]]:
             if found is not None:
                 yield repeated, found
         inner, frame = frame, frame.f_back
+
+
+def _is_recorded(found: BackwardCFunction) -> bool:
+    return hasattr(found, "_lk_first") or hasattr(found, "_lk_samples")
 
 
 def _name(frame: FrameType) -> str:

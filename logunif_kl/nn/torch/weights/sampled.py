@@ -22,7 +22,7 @@ from ..arguments import refuse_fusion
 from ..hooks import mask_of, masked, means_assigned, own_parameter, reset_method
 from ..noise.draws import Drawn, Draws
 from ..noise.local import draw_weights
-from ..noise.recomputation import USED_AGAIN, regions
+from ..noise.recomputation import USED_AGAIN, share_samples
 from ..noise.undrawn import reader, undrawn, unwrapped
 from .weight import VariationalModule, Weight
 
@@ -126,16 +126,17 @@ class SampledModule(VariationalModule):
             return mean  # A hook that loads parameters reads those that it will replace.
         parameters = self._lk_parameter(name), own_parameter(self, name + SUFFIX)
         mask, key = self._buffers.get(f"{name}_mask"), tuple(map(id, parameters))
-        drawn = self._lk_held.samples.get(key)
-        if drawn is None or not drawn.is_of(parameters) or drawn.mask is not mask:
+        drawn, inside = self._lk_held.samples.get(key), share_samples(self._lk_held)
+        kept = self._lk_kept is not None
+        # In a checkpoint compute the sample of kept noise again, because the second run will.
+        again = kept and drawn is not None and not drawn.is_within(inside)
+        if drawn is None or again or not drawn.is_of(parameters) or drawn.mask is not mask:
             noise, drawn_in = self._lk_held.noise_of(self, name, mean, parameters)
             found = self._lk_with_noise(name, noise)
-            drawn = Drawn(parameters, mask, noise, found, drawn_in)
+            drawn = Drawn(parameters, mask, noise, found, inside if kept else drawn_in)
             self._lk_held.keep(self, name, drawn)
-        if not all(each in drawn.regions for each in regions()):
-            if self._lk_kept is None:
-                raise RuntimeError(USED_AGAIN.format(f"{name} of a {type(self).__name__}"))
-            self._lk_mask()  # for the second run of this checkpoint, too
+        if not drawn.is_within(inside):
+            raise RuntimeError(USED_AGAIN.format(f"{name} of a {type(self).__name__}"))
         found = drawn.sample
         if torch.is_grad_enabled() and not found.requires_grad and self._lk_is_trained(name):
             # The sample was drawn under `no_grad`: compute it again, with a graph.
@@ -256,8 +257,7 @@ class _Recurrent(SampledModule):
     def _flat_weights(self, _: Any) -> None:
         """Ignore the list, which would hold the means."""
 
-    def _update_flat_weights(self) -> None:
-        pass
+    _update_flat_weights = _init_flat_weights = lambda self: None
 
     def _lk_become_plain(self) -> None:
         super()._lk_become_plain()
