@@ -226,6 +226,12 @@ class TestLayers:
         assert made is not None
         assert sparse._made is made
 
+    def test_under_another_default_device(self):
+        sparse, x = nn.to_sparse(pruned(torch.nn.Linear(30, 20))), random_input(7, 30)
+        with torch.device("meta"):
+            found = sparse(x)
+        torch.testing.assert_close(found, sparse(x))
+
     def test_a_functional_call(self):
         """With other values, whose gradients pass in several calls."""
         sparse, x = nn.to_sparse(pruned(torch.nn.Linear(30, 20, bias=False))), random_input(7, 30)

@@ -88,7 +88,10 @@ class ELBO(torch.nn.Module):
         logits of a ``ModelOutput`` of Hugging Face. To use a loss, return its negative. If you
         pass a `functools.partial` that holds parameters or modules, such as a `log_sigma2`, or a
         method of a module, then ``parameters()`` and ``state_dict`` of the ELBO include them. The
-        KL of variational layers that a module holds here is a part of the bound.
+        KL of variational layers that a module holds here is a part of the bound. A method of the
+        module that will hold the ELBO, such as a ``LightningModule``, needs that module to hold the
+        model already: otherwise it is registered with its own part, and PyTorch's
+        ``state_dict()`` does not end.
         Those that a lambda or another function reads are left out, of which a warning tells.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
