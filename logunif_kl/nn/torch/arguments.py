@@ -102,6 +102,9 @@ def check_shape(name: str, module: torch.nn.Module) -> None:
 
 def check_gathered(name: str, module: torch.nn.Module, weight: Any) -> None:
     """Raise for a weight that FullyShardedDataParallel or accelerate keeps elsewhere."""
+    kind = type(weight)
+    if kind is Parameter and not weight.is_meta and not hasattr(weight, "_fsdp_flattened"):
+        return
     if torch.compiler.is_compiling() or is_lazy(weight):
         return
     if weight.is_meta and hasattr(module, "_hf_hook"):
@@ -111,10 +114,10 @@ def check_gathered(name: str, module: torch.nn.Module, weight: Any) -> None:
             "recurse=True) first"
         )
     flat = getattr(weight, "_fsdp_flattened", False)
-    if weight.ndim > 1 and type(weight) is not Tensor:
+    if weight.ndim > 1 and kind is not Tensor:
         # With NO_SHARD or in summon_full_params it has its shape, but its gradient would be lost.
         flat = flat and torch.is_grad_enabled()
-    computed = type(weight) is Tensor and plain(weight) and weight.numel() > 0
+    computed = kind is Tensor and plain(weight) and weight.numel() > 0
     if flat or (computed and not weight.untyped_storage().size()):
         raise sharded(name)
 

@@ -50,7 +50,7 @@ def of_torch(starts: Tensor, columns: Tensor, values: Tensor, size: tuple[int, i
     with _first:
         _tell_once()
     # Check the indices, because a file may hold wrong indices.
-    given = {"device": values.device, "check_invariants": True}
+    given: dict[str, Any] = {"device": values.device, "check_invariants": True}
     return torch.sparse_csr_tensor(starts, columns, values, size, **given)
 
 

@@ -102,9 +102,10 @@ class VariationalLayer(GaussianWeights):
 
     def _register_penalty(self, penalty: Any) -> None:
         """Store the penalty, as a submodule if it is a module, whose parameters are trained."""
-        self.__dict__.pop("penalty", None)
-        self._modules.pop("penalty", None)
-        held = self._modules if isinstance(penalty, torch.nn.Module) else self.__dict__
+        held, other = self.__dict__, self._modules
+        if isinstance(penalty, torch.nn.Module):
+            held, other = other, held
+        other.pop("penalty", None)
         held["penalty"] = penalty
 
     def _make_log_variance(self) -> None:

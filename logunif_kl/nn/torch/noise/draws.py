@@ -8,8 +8,9 @@ import threading
 from typing import Any, NamedTuple
 
 import torch
+from torch.nn import Parameter
 
-from .recomputation import regions, samples_again
+from .recomputation import may_be_checkpointed, regions, samples_again
 
 Tensor = torch.Tensor
 
@@ -85,6 +86,19 @@ class Draws(threading.local):
         if not self.calls:
             self.samples = {}
 
+    def again(self, module: Any, name: str) -> Tensor | None:
+        """Return the sample that this call drew for a parameter, if there is nothing to check."""
+        drawn = self.samples.get((id(module), name))
+        if drawn is None or may_be_checkpointed():
+            return None
+        own, (mean, variance) = module._parameters, drawn.parameters
+        if type(mean) is not Parameter or mean is not own.get(name):
+            return None  # masked, or held by a DTensor, whose readers differ
+        if variance is not own.get(f"{name}_log_sigma2"):
+            return None
+        sample = drawn.sample
+        return sample if sample.requires_grad or not torch.is_grad_enabled() else None
+
     def noise_of(
         self, module: Any, name: str, mean: Tensor, parameters: tuple[Any, ...]
     ) -> tuple[Tensor, list[Any]]:
@@ -98,7 +112,7 @@ class Draws(threading.local):
         if drawn is None or not drawn.is_of(parameters):
             drawn = self.samples.get((id(module), name))
         if drawn is not None and drawn.fits(mean):
-            return drawn.noise, drawn.regions
+            return drawn.noise, drawn.regions if module._lk_kept is None else regions()
         if not self.samples and module._lk_kept is None:
             self._refuse_forward()
         return module._lk_normals(mean.shape, mean, name), regions()

@@ -167,7 +167,7 @@ def share_samples(draws: Any) -> list[Any]:
     In the second run of these the call has ended, so that each call of a part would be an outermost
     one, with samples of its own, where the first run had the same samples for all.
     """
-    found = regions()
+    found = [region for _, region in _regions()]
     for region in found:
         if not any(region is each for each in draws.began):
             if not hasattr(region, "_lk_samples"):

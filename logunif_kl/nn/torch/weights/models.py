@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import is_not
 from typing import Any
 
@@ -221,8 +222,8 @@ def gaussians(model: Any) -> list[tuple[str, Weight, bool]]:
     for name, weight in weights(check_module(model)):
         mean, log_variance = weight.stored, weight.log_variance
         check_gathered(name, weight.module, mean)
-        sources: list[Tensor] = []
-        if type(mean) is not Parameter or type(log_variance) is not Parameter:
+        sources: Sequence[Tensor] = ()
+        if not type(mean) is type(log_variance) is Parameter:
             sources = [*weight.sources(weight.name), *weight.sources(weight.parameters[0])]
         at = distinct.number(sources, (mean, log_variance))
         if at == len(found):

@@ -22,7 +22,7 @@ from ..arguments import refuse_fusion
 from ..hooks import mask_of, masked, means_assigned, own_parameter, reset_method
 from ..noise.draws import Drawn, Draws
 from ..noise.local import draw_weights
-from ..noise.recomputation import USED_AGAIN, share_samples
+from ..noise.recomputation import USED_AGAIN, may_be_checkpointed, share_samples
 from ..noise.undrawn import reader, undrawn, unwrapped
 from .weight import VariationalModule, Weight
 
@@ -116,6 +116,9 @@ class SampledModule(VariationalModule):
         """Return the sample or the mean for the code that is `depth` frames above `reader`."""
         if not self._lk_draws:
             return self._lk_masked(name)
+        sample = self._lk_held.again(self, name)
+        if sample is not None:
+            return sample
         mean = self._lk_mean(name)
         if not self._lk_held.calls:
             return self._lk_outside(name, mean, depth)
@@ -125,24 +128,23 @@ class SampledModule(VariationalModule):
         if mean.is_meta:
             return mean  # A hook that loads parameters reads those that it will replace.
         parameters = self._lk_parameter(name), own_parameter(self, name + SUFFIX)
-        mask, key = self._buffers.get(f"{name}_mask"), tuple(map(id, parameters))
-        drawn, inside = self._lk_held.samples.get(key), share_samples(self._lk_held)
-        kept = self._lk_kept is not None
+        mask, held, key = self._buffers.get(f"{name}_mask"), self._lk_held, (*map(id, parameters),)
+        drawn = held.samples.get(key)
+        inside = share_samples(held) if may_be_checkpointed() else []
         # In a checkpoint compute the sample of kept noise again, because the second run will.
-        again = kept and drawn is not None and not drawn.is_within(inside)
+        again = inside and self._lk_kept is not None and drawn and not drawn.is_within(inside)
         if drawn is None or again or not drawn.is_of(parameters) or drawn.mask is not mask:
-            noise, drawn_in = self._lk_held.noise_of(self, name, mean, parameters)
-            found = self._lk_with_noise(name, noise)
-            drawn = Drawn(parameters, mask, noise, found, inside if kept else drawn_in)
-            self._lk_held.keep(self, name, drawn)
-        if not drawn.is_within(inside):
+            noise, drawn_in = held.noise_of(self, name, mean, parameters)
+            drawn = Drawn(parameters, mask, noise, self._lk_with_noise(name, noise), drawn_in)
+            held.keep(self, name, drawn)
+        if inside and not drawn.is_within(inside):
             raise RuntimeError(USED_AGAIN.format(f"{name} of a {type(self).__name__}"))
-        found = drawn.sample
-        if torch.is_grad_enabled() and not found.requires_grad and self._lk_is_trained(name):
+        found, trained = drawn.sample, mean.requires_grad or parameters[1].requires_grad
+        if torch.is_grad_enabled() and not found.requires_grad and trained:
             # The sample was drawn under `no_grad`: compute it again, with a graph.
             noise = drawn.noise.clone() if drawn.noise.is_inference() else drawn.noise
             found = self._lk_with_noise(name, noise)
-            self._lk_held.keep(self, name, drawn._replace(noise=noise, sample=found))
+            held.keep(self, name, drawn._replace(noise=noise, sample=found))
         return found
 
     def _lk_outside(self, name: str, mean: Tensor, depth: int) -> Tensor:
@@ -155,9 +157,6 @@ class SampledModule(VariationalModule):
             return sample
         owner = f"{name} of a {type(self).__name__}"
         return undrawn(owner, mean, who != "script" or self._lk_sampling > 0, sample)
-
-    def _lk_is_trained(self, name: str) -> bool:
-        return self._lk_mean(name).requires_grad or self._lk_log_variance(name).requires_grad
 
     def _lk_with_noise(self, name: str, noise: Tensor) -> Tensor:
         mean = self._lk_masked(name)

@@ -112,22 +112,25 @@ class Distinct:
         # Keep the tensors: if one were freed, another tensor could get the same `id`.
         self._seen: dict[Any, tuple[Sequence[Tensor], list[tuple[int, Sequence[Tensor]]]]] = {}
         self._count = 0
+        self._compiling = torch.compiler.is_compiling()
 
     def number(self, sources: Sequence[Tensor], tensors: Sequence[Tensor]) -> int:
         """Return the number of the tensors of a weight, and of the parameters of computed ones."""
-        own = sources or tensors
-        _, same = self._seen.setdefault(self._key(own), (own, []))
-        for number, others in same:
-            if all(map(_equal, tensors, others)):
-                return number
-        same.append((self._count, tensors))
+        own, new = sources or tensors, self._count
+        key: Any = self._key(own) if self._compiling else tuple(map(id, own))
+        seen = self._seen.get(key)
+        if seen is None:
+            self._seen[key] = own, [(new, tensors)]
+        else:
+            for number, others in seen[1]:
+                if all(map(_equal, tensors, others)):
+                    return number
+            seen[1].append((new, tensors))
         self._count += 1
-        return self._count - 1
+        return new
 
     def _key(self, own: Sequence[Tensor]) -> Any:
-        if not torch.compiler.is_compiling():
-            return tuple(map(id, own))
-        # torch.compile guards on tensors, not on `id()`.
+        """Return the key of tensors in a graph: torch.compile guards on tensors, not on `id()`."""
         for key, (others, _) in self._seen.items():
             if len(own) == len(others) and not any(map(is_not, own, others)):
                 return key
