@@ -15,6 +15,7 @@ from scipy import special, stats  # noqa: E402
 
 from logunif_kl.nn.torch.predict import predict  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
+from tests.child import output  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     Calls,
     Pair,
@@ -409,6 +410,44 @@ class TestGenerator:
         with ThreadPoolExecutor(4) as pool:
             for found in pool.map(mean, [copy.deepcopy(model) for _ in range(12)]):
                 assert torch.equal(found, alone)
+
+    def test_in_a_process_that_was_forked_during_another_call(self):
+        """A DataLoader forks its workers, which do not have the thread of that call."""
+        code = """
+import os, signal, threading, torch
+from logunif_kl.torch import nn
+
+torch.set_num_threads(1)
+model, x = nn.VariationalLinear(2, 1), torch.ones(1, 2)
+
+def predict(rows):
+    with nn.sampling(model):
+        pass
+    nn.predict(model, rows, 2, likelihood="normal", generator=torch.Generator())
+
+def rows():
+    began.set()
+    assert forked.wait(60.0)
+    yield x
+
+class Loader(torch.utils.data.DataLoader):
+    def __iter__(self):
+        return rows()
+
+began, forked = threading.Event(), threading.Event()
+thread = threading.Thread(target=predict, args=(Loader([0]),))
+thread.start()
+assert began.wait(60.0)
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    predict(x)
+    os._exit(0)
+forked.set()
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+"""
+        output(code)
 
     def test_goes_on_from_call_to_call(self):
         """Also where it is the generator of a layer itself, or a global one."""

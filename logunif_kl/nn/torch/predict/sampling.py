@@ -7,6 +7,7 @@ generator. Modules of this library can also draw in evaluation mode, and can own
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from threading import RLock
@@ -87,6 +88,18 @@ def sampling(model: torch.nn.Module) -> Iterator[None]:
 
 # While it is held, the garbage collector may end a context of a generator in the same thread.
 _lock = RLock()
+_seeding = RLock()
+"""Held while a call has seeded the global generator."""
+
+
+def _renew_locks() -> None:
+    """Forget the locks in a forked process, in which no thread would release them."""
+    global _lock, _seeding
+    _lock, _seeding = RLock(), RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def changing() -> Any:
@@ -101,9 +114,6 @@ def _count(modules: list[StochasticModule], step: int) -> None:
         for module in modules:
             module._lk_sampling += step
 
-
-_seeding = RLock()
-"""Held while a call has seeded the global generator."""
 
 _assigned: dict[tuple[int, str], list[tuple[Any, Any]]] = {}
 """For each module and attribute: the user's value, and that of each open context."""
