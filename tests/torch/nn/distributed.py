@@ -280,6 +280,8 @@ def tensor_parallel(mesh):
 PARALLEL = {
     **POSTERIORS,
     "groups": {"posterior": nn.Grouped()},
+    "groups of inputs": {"posterior": nn.Grouped("input")},
+    "groups of outputs": {"posterior": nn.Grouped("output")},
     "input": {"posterior": nn.Multiplicative("input")},
     "scaled": {"posterior": nn.Scaled()},
     "prior": {"penalty": nn.NormalPrior(1.0)},
@@ -322,6 +324,10 @@ def steps_in_parallel(mesh):
                 outputs.append(whole(each(x)))
             outputs.append(whole(nn.prune(each, 0.0).eval()(x)))
         fine &= all(torch.allclose(outputs[i], outputs[i + 2], 1e-4, 1e-5) for i in (0, 1))
+        fine &= torch.allclose(nn.kl(model), nn.kl(plain))
+        for each in (model, plain):
+            nn.kl(each).backward()
+            torch.optim.SGD(each.parameters(), 0.1).step()
         yield f"tensor parallel:{name}", fine and torch.allclose(nn.kl(model), nn.kl(plain))
 
 

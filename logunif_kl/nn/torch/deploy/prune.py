@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.nn.utils import prune as torch_prune
 
+from ....torch._sharded import unsplit
 from ...sparsity import SILENT, THRESHOLD, check_threshold, is_noisy
 from ..arguments import check_parameters, check_shape, check_sharded, whole
 from ..hooks import masked
@@ -166,7 +167,7 @@ class _Silence(torch_prune.BasePruningMethod):
     def apply_mask(self, module: Any) -> Tensor:
         name = self._tensor_name
         mask, original = getattr(module, f"{name}_mask"), getattr(module, f"{name}_orig")
-        return original.masked_fill(mask == 0, SILENT)
+        return unsplit(original).masked_fill(unsplit(mask) == 0, SILENT)
 
 
 def _silence(module: Any, name: str, mask: Tensor) -> None:
