@@ -183,6 +183,15 @@ class TestWhatIsFound:
         assert found.mutual_information.item() == pytest.approx(2 * (d / 4) ** 2, rel=0.01)
         assert found.mutual_information.dtype == torch.float32
 
+    def test_a_number_is_not_rounded_to_float32(self):
+        model, x = torch.nn.Dropout(0.5), torch.ones(2, 3, dtype=torch.float64)
+        options = {"likelihood": "normal"}
+        found, expected = (
+            nn.predict(model, x, 5, log_sigma2=each, generator=generator(), **options).entropy
+            for each in (-1.1, torch.full((3,), -1.1, dtype=torch.float64))
+        )
+        torch.testing.assert_close(found, expected, rtol=1e-15, atol=0.0)
+
     def test_never_negative_and_at_most_the_entropy(self):
         drop, x = torch.nn.Dropout(0.0), torch.ones(2, 3)
         found = nn.predict(drop, x, 3, likelihood="normal", log_sigma2=-math.inf)

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import gc
 import itertools
 import math
 import pickle
@@ -16,6 +17,7 @@ torch = pytest.importorskip("torch")
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.nn.torch.noise import normal  # noqa: E402
+from logunif_kl.nn.torch.noise.draws import Drawn  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
 from tests.torch.nn.cases import (  # noqa: E402
     Calls,
@@ -814,7 +816,14 @@ class TestTransforms:
                 def twice(h):
                     return cell(torch.nn.functional.dropout(cell(h), 0.4))
 
+                def quiet(h):
+                    with torch.enable_grad() if reentrant else torch.no_grad():
+                        gate = twice(h)
+                    return h * gate
+
                 return {
+                    "quiet": lambda h: quiet(h),
+                    "one, quiet": lambda h: run(quiet, h),
                     "no checkpoint": lambda h: twice(twice(h)),
                     "one": lambda h: run(lambda h: twice(twice(h)), h),
                     "nested": lambda h: run(lambda h: run(lambda h: twice(twice(h)), h), h),
@@ -826,15 +835,22 @@ class TestTransforms:
 
         model, x = nn.to_variational(Steps(), modules=Cell, posterior=NOISY), torch.eye(3)
 
-        def slopes(order, times=1):
+        def slopes(order, times=1, call=model):
             model.zero_grad()
+            x.grad = None
             with nn.sampled(model, generator(3)) if kept else contextlib.nullcontext():
-                total = seeded(model, x.requires_grad_(), order).sum()
+                total = seeded(call, x.requires_grad_(), order).sum()
                 for _ in range(times):
                     total.backward(retain_graph=True)
-            return [weight.grad / times for weight in model.parameters()]
+            found = [weight.grad for weight in model.parameters() if weight.grad is not None]
+            return [x.grad / times, *(each / times for each in found)]
 
+        torch.testing.assert_close(slopes("one, quiet"), slopes("quiet"))
         expected = slopes("no checkpoint")
+        for other in (False, True):
+            call = partial(torch.utils.checkpoint.checkpoint, model, use_reentrant=other)
+            for order in ("one", "first", "no checkpoint"):
+                torch.testing.assert_close(slopes(order, call=call), expected)
         for order in ("one", "nested", "first"):
             for times in (1, 2):
                 torch.testing.assert_close(slopes(order, times), expected)
@@ -845,6 +861,23 @@ class TestTransforms:
             else:
                 with pytest.raises(RuntimeError, match=words):
                     slopes(order)
+
+    @pytest.mark.parametrize("reentrant", [False, True])
+    def test_samples_end_with_the_graph(self, reentrant):
+        """Without the garbage collector, which may run late."""
+
+        def twice(cell, x):
+            run = partial(torch.utils.checkpoint.checkpoint, use_reentrant=reentrant)
+            return run(lambda h: cell(cell(h)), x)
+
+        model = nn.to_variational(Calls(twice, torch.nn.RNNCell(3, 3)), posterior=NOISY)
+        gc.collect()
+        gc.disable()
+        try:
+            model(torch.ones(2, 3, requires_grad=True)).sum().backward()
+            assert not [each for each in gc.get_objects() if type(each) is Drawn]
+        finally:
+            gc.enable()
 
     @pytest.mark.parametrize("reentrant", [False, True])
     def test_calls_that_begin_in_a_checkpoint_are_apart(self, reentrant):
@@ -863,28 +896,33 @@ class TestTransforms:
         found = [x.grad, *[weight.grad for weight in model.parameters()]]
         torch.testing.assert_close(found, expected)
 
-    @pytest.mark.parametrize("before", [False, True])
-    def test_a_function_that_runs_again(self, before):
+    @pytest.mark.parametrize("how", ["alone", "before", "twice"])
+    def test_a_function_that_runs_again(self, how):
         """As those of reversible networks, which restore the generator of PyTorch."""
 
         class Again(torch.autograd.Function):
             @staticmethod
-            def forward(ctx, module, x, *parameters):
-                ctx.module, ctx.state = module, torch.get_rng_state()
-                ctx.save_for_backward(x)
-                return module(x)
+            def forward(ctx, part, x, *parameters):
+                ctx.part, ctx.state = part, torch.get_rng_state()
+                ctx.save_for_backward(x, *parameters)
+                return part(x)
 
             @staticmethod
             def backward(ctx, slope):
-                x = ctx.saved_tensors[0].detach().requires_grad_()
-                with torch.random.fork_rng(), torch.enable_grad():
-                    torch.set_rng_state(ctx.state)
-                    y = ctx.module(x)
-                return None, *torch.autograd.grad(y, [x, *ctx.module.parameters()], slope)
+                x, *parameters = ctx.saved_tensors
+                x = x.detach().requires_grad_()
+                for mode in (torch.no_grad, torch.enable_grad):  # as if to invert the part first
+                    with torch.random.fork_rng(), mode():
+                        torch.set_rng_state(ctx.state)
+                        y = ctx.part(x)
+                return None, *torch.autograd.grad(y, [x, *parameters], slope)
 
         def steps(cell, x, again):
-            x = cell(x) if before else x
-            return Again.apply(cell, x, *cell.parameters()) if again else cell(x)
+            def part(x):
+                return cell(cell(x)) if how == "twice" else cell(x)
+
+            x = cell(x) if how == "before" else x
+            return Again.apply(part, x, *cell.parameters()) if again else part(x)
 
         model = nn.to_variational(Calls(steps, torch.nn.GRUCell(3, 3)), posterior=NOISY)
         x, words = torch.ones(2, 3), "before a torch.utils.checkpoint or an autograd Function"
@@ -905,7 +943,7 @@ class TestTransforms:
             return [each.grad.clone() for each in model.parameters()]
 
         ways = [{"within": lambda module: nn.sampled(module, generator(3))}]
-        if before:
+        if how != "alone":
             with pytest.raises(RuntimeError, match=words):
                 slopes(True)
         else:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import Parameter
 
-from .recomputation import may_be_checkpointed, regions, samples_again
+from .recomputation import begin_part, may_be_checkpointed, regions, samples_again
 
 Tensor = torch.Tensor
 
@@ -74,6 +74,8 @@ class Draws(threading.local):
             self.calls = []
         if not self.calls:
             self.samples, self.began = samples_again(self)
+        elif may_be_checkpointed():
+            begin_part(len(self.calls))
         self.calls = [*self.calls, module]
 
     def leave(self, module: torch.nn.Module, args: Any, output: Any) -> None:

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch import is_grad_enabled, is_inference_mode_enabled
+from torch import is_inference_mode_enabled
 from torch._C import _current_graph_task_id, _is_fwd_grad_enabled
 from torch._C._autograd import _top_saved_tensors_default_hooks
 from torch.autograd.function import BackwardCFunction
@@ -121,8 +121,8 @@ def may_be_checkpointed() -> bool:
         return False
     if _current_graph_task_id() != -1:
         return True
-    if is_grad_enabled():
-        return _top_saved_tensors_default_hooks(True) is not None
+    if _top_saved_tensors_default_hooks(True) is not None:
+        return True
     # Within the forward of an autograd Function, and so of a reentrant checkpoint, the forward mode
     # is off. It is on within `no_grad`.
     return not _is_fwd_grad_enabled() and not is_inference_mode_enabled()
@@ -134,8 +134,34 @@ def in_checkpoint() -> bool:
 
 
 def regions() -> list[Any]:
-    """Return an object for each checkpoint in which the caller runs, or runs again."""
-    return [region for _, region in _regions()] if may_be_checkpointed() else []
+    """Return a mark of each checkpoint in which the caller runs, or runs again."""
+    return [_mark(region) for _, region in _regions()] if may_be_checkpointed() else []
+
+
+def _mark(region: Any) -> Any:
+    # Not the region itself, which holds the samples of its second run.
+    if not hasattr(region, "_lk_mark"):
+        region._lk_mark = object()
+    return region._lk_mark
+
+
+def _is_of_function(region: Any) -> bool:
+    name = type(region).__name__
+    return isinstance(region, BackwardCFunction) and name != "CheckpointFunctionBackward"
+
+
+def begin_part(depth: int) -> None:
+    """Note that a part is called within a call of the network, `depth` calls deep.
+
+    An autograd Function gets another mark for each part that it calls itself, because in its second
+    run each of these draws by itself.
+    """
+    for _, region in _regions():
+        if _is_of_function(region):
+            if not hasattr(region, "_lk_depth"):
+                region._lk_depth = depth
+            if region._lk_depth == depth:
+                region._lk_mark = object()
 
 
 def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | None:
@@ -162,36 +188,36 @@ def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | 
 
 
 def share_samples(draws: Any) -> list[Any]:
-    """Return the checkpoints of the caller, after noting those that began within its call.
+    """Return the marks of the caller's checkpoints, after noting those that began within its call.
 
     In the second run of these the call has ended, so that each call of a part would be an outermost
     one, with samples of its own, where the first run had the same samples for all.
     """
     found = [region for _, region in _regions()]
     for region in found:
-        if not any(region is each for each in draws.began):
+        if not _is_of_function(region) and not any(region is each for each in draws.began):
             if not hasattr(region, "_lk_samples"):
                 region._lk_samples = {}
             region._lk_samples.setdefault(draws, {})
-    return found
+    return [*map(_mark, found)]
 
 
 def samples_again(draws: Any) -> tuple[dict[Any, Any], list[Any]]:
     """Return the samples that an outermost call begins with, and the checkpoints around it.
 
-    In a second run these are the samples that other calls have drawn in this run, and the
-    checkpoints around the call of the first run.
+    In the second run of a checkpoint that began within the call, these are the samples that other
+    calls have drawn in this run.
     """
     found = [*_regions()] if may_be_checkpointed() else []
-    for at, (again, region) in enumerate(found):
-        samples = getattr(region, "_lk_samples", {}).get(draws)
-        if again and samples is not None:
+    if found and found[-1][0]:
+        samples = getattr(found[-1][1], "_lk_samples", {}).get(draws)
+        if samples is not None:
             run = _current_graph_task_id()
             if run not in samples:
                 samples.clear()
                 samples[run] = {}
-            return samples[run], [each for _, each in found[at + 1 :]]
-    return {}, [each for _, each in found]
+            return samples[run], []
+    return {}, [region for _, region in found]
 
 
 def watch(noise: Tensor | None) -> None:
@@ -232,8 +258,8 @@ def _operator() -> Any:
 
 
 def _watched(noise: Tensor | None) -> None:
-    if _is_fwd_grad_enabled() and not is_grad_enabled():
-        return  # within `no_grad`, but not within the forward of an autograd Function
+    if not may_be_checkpointed():
+        return
     for repeated, region in _regions():
         if isinstance(region, BackwardCFunction):
             raise RuntimeError(
@@ -253,6 +279,7 @@ def _watched(noise: Tensor | None) -> None:
 def _regions() -> Iterator[tuple[bool, Any]]:
     """Yield (whether it runs again, object) for the checkpoints of the caller, from inside out.
 
+    The last one is the first that runs again: what lies outside of it asked for the second run.
     The object lives as long as the graph of the checkpoint. An autograd Function is one too: those
     of reversible networks compute their outputs again.
     """
@@ -266,6 +293,8 @@ def _regions() -> Iterator[tuple[bool, Any]]:
             # Without a record, the forward pass ran nothing of ours, or had no `ctx` for it.
             if found is not None and (not again or _is_recorded(found)):
                 yield again, found
+                if again:
+                    return
         if _name(frame) == "torch.utils.checkpoint":
             name, repeated = _FRAMES.get(frame.f_code.co_name, ("", False))
             found = frame.f_locals.get(name)
@@ -273,11 +302,13 @@ def _regions() -> Iterator[tuple[bool, Any]]:
                 found = found.gi_frame.f_locals.get("new_frame")
             if found is not None:
                 yield repeated, found
+                if repeated:
+                    return
         inner, frame = frame, frame.f_back
 
 
 def _is_recorded(found: BackwardCFunction) -> bool:
-    return hasattr(found, "_lk_first") or hasattr(found, "_lk_samples")
+    return hasattr(found, "_lk_first") or hasattr(found, "_lk_mark")
 
 
 def _name(frame: FrameType) -> str:

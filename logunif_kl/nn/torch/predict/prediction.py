@@ -188,7 +188,7 @@ def _log_sigma2(log_sigma2: Any, mean: Tensor) -> Tensor:
     given = 0.0 if log_sigma2 is None else log_sigma2
     if not isinstance(given, Tensor):
         given = real_number("log_sigma2", given)
-    found = torch.as_tensor(given, device=mean.device).to(mean.dtype)
+    found = torch.as_tensor(given, dtype=mean.dtype, device=mean.device)
     if bool(found.isnan().any()):
         raise ValueError("log_sigma2 holds NaN: pass the logarithm of a variance")
     try:
