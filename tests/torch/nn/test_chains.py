@@ -341,6 +341,16 @@ def test_a_trace_changes_nothing_for_other_threads():
     assert not torch.equal(torch.rand(3), drawn)
 
 
+def test_a_forward_that_draws_by_rejection():
+    def run(self, x):
+        noise = torch.nn.init.trunc_normal_(torch.empty(64), a=-1.0, b=1.0)
+        return self.b(F.relu(self.a(x))) + 0.0 * noise.sum()
+
+    model, state = Model(run), torch.get_rng_state()
+    assert len(nn.to_compact(model).a.weight) == 6
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def test_layers_keep_their_hooks():
     def twice(module, args, kwargs, output):
         return 2.0 * output

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import fx, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..hooks import copies
+from .random_state import OwnRandomState
 
 
 class Part(NamedTuple):
@@ -291,20 +291,6 @@ def _choices(model: nn.Module) -> list[dict[str, Any]]:
 _ANY = object()
 
 
-class _Unseen(TorchDispatchMode):
-    """Leave the states of the global generators as they are.
-
-    A fork around the whole trace would take back the numbers that other threads draw meanwhile.
-    """
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if torch.Tag.nondeterministic_seeded not in func.tags:
-            return func(*args, **(kwargs or {}))
-        cuda = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-        with torch.random.fork_rng(devices=cuda):
-            return func(*args, **(kwargs or {}))
-
-
 def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any]) -> fx.Graph | None:
     """Trace a model, or return None if it branches on an activation, or something keeps one."""
     tracer = _Tracer()
@@ -327,7 +313,7 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
             options[name] = value
         else:
             args.append(value)
-    with _Unseen():
+    with OwnRandomState():
         output: Any = forward(*args, **options)
     tracer.create_node("output", "output", (tracer.create_arg(output),), {})
     del value, args, options, output
