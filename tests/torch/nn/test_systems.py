@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.distributed import _composable as composable  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from logunif_kl.nn.torch import variances  # noqa: E402
@@ -367,6 +368,20 @@ class TestCheckpointWithinContexts:
         expected = slopes(model, seeded(run, *args).sin().sum())
         seeded(partial(checkpoint, run, *args, use_reentrant=reentrant)).sin().sum().backward()
         close([p.grad for p in model.parameters()], expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_composable_checkpoint_within_contexts(kind):
+    """It has no function of its own around the first run."""
+    model, x = KINDS[kind](), torch.randn(6, 4)
+    args = (x, x) if kind == "sampled" else (x,)
+    again = composable.checkpoint(copy.deepcopy(model))
+    with nn.sampled(model, generator(2)), nn.sampled(again, generator(2)):
+        expected = slopes(model, model(*args).sin().sum())
+        close(slopes(again, again(*args).sin().sum()), expected)
+        output = again(*args).sum()
+    with pytest.raises(RuntimeError, match="began or ended meanwhile"):
+        output.backward()
 
 
 class TestGenerator:

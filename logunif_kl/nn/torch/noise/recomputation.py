@@ -285,6 +285,9 @@ def _regions() -> Iterator[tuple[bool, Any]]:
     """
     frame: FrameType | None = sys._getframe(1)
     inner: FrameType | None = None
+    hooked = _hooked()
+    if hooked is not None:
+        yield False, hooked
     while frame is not None:
         code = frame.f_code
         of_function = code is _FUNCTIONS[0] or code is _FUNCTIONS[1]
@@ -300,11 +303,25 @@ def _regions() -> Iterator[tuple[bool, Any]]:
             found = frame.f_locals.get(name)
             if name == "gen" and found is not None:
                 found = found.gi_frame.f_locals.get("new_frame")
-            if found is not None:
+            if found is not None and (repeated or found is not hooked):
                 yield repeated, found
                 if repeated:
                     return
         inner, frame = frame, frame.f_back
+
+
+def _hooked() -> Any:
+    """Return the innermost checkpoint in its first run, if `checkpoint` has no frame there.
+
+    PyTorch's composable checkpoints begin and end in hooks of a module.
+    """
+    pack, _ = _top_saved_tensors_default_hooks(True) or (None, None)
+    if getattr(pack, "__module__", None) != "torch.utils.checkpoint":
+        return None
+    variables = pack.__code__.co_freevars
+    return (
+        pack.__closure__[variables.index("frame")].cell_contents if "frame" in variables else None
+    )
 
 
 def _is_recorded(found: BackwardCFunction) -> bool:
