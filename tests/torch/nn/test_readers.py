@@ -24,6 +24,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from logunif_kl.nn.torch.noise.undrawn import UndrawnWeight  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
+from tests.torch.nn.cases import generator, seeded  # noqa: E402
 
 KINDS = {"additive": nn.Additive, "multiplicative": nn.Multiplicative, "scaled": nn.Scaled}
 KINDS["sampled"] = nn.Additive
@@ -48,6 +49,9 @@ class Reads(torch.nn.Module):
 
     def number(self):
         return float(self.inner.weight[0, 0])
+
+    def add_to(self, total):
+        total += self.inner.weight
 
     def copied(self):
         return copy.copy(self.inner.weight)
@@ -239,6 +243,17 @@ def test_each_form_of_a_method(compute, kind):
         torch.testing.assert_close(compute(model, model.x), compute(plain, model.x))
 
 
+CHANGES = [
+    lambda x, weight: x.__iadd__(weight),
+    lambda x, weight: x.lerp_(weight, 0.1),
+    lambda x, weight: x.addcmul_(weight, weight.T.contiguous().T),
+    lambda x, weight: x.__setitem__(slice(1), x[:1] + weight[:1]),
+    lambda x, weight: torch.add(x, weight, out=x),
+    lambda x, weight: torch._foreach_add_([x], [weight], alpha=0.5),
+    lambda x, weight: F.relu(x.sub_(weight), inplace=True),
+]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 class TestAllowed:
     def test_what_needs_no_numbers(self, kind):
@@ -283,6 +298,44 @@ class TestAllowed:
         with nn.sampled(model):
             found = F.linear(x, model.inner.weight, model.inner.bias)
             torch.testing.assert_close(found, model(x))
+
+    @pytest.mark.parametrize("change", CHANGES)
+    def test_another_tensor_is_changed_once(self, kind, change):
+        model = made(kind, "layer")
+        plain = nn.to_sample(model, generator(3)).inner.weight
+        expected, found = torch.ones(3, 4), torch.ones(3, 4)
+        with torch.no_grad():
+            change(expected, plain)
+            with nn.sampled(model, generator(3)):
+                change(found, model.inner.weight)
+                assert torch.equal(model.inner.weight, plain)
+        torch.testing.assert_close(found, expected)
+
+    def test_numbers_are_drawn_once(self, kind):
+        model = made(kind, "layer")
+        plain = nn.to_sample(model, generator(3)).inner.weight
+        with torch.no_grad(), nn.sampled(model, generator(3)):
+            weight = model.inner.weight
+            found = seeded(lambda: F.dropout(F.dropout(weight)))
+        assert torch.equal(found, seeded(lambda: F.dropout(F.dropout(plain))))
+
+    @pytest.mark.parametrize("foreach", [False, True])
+    def test_an_optimizer_of_what_was_read(self, kind, foreach):
+        model, x = made(kind, "layer"), torch.ones(2, 4)
+        own = [dict(model.named_parameters())[f"inner.{name}"] for name in ("weight", "bias")]
+        with nn.sampled(model, generator(3)):
+            given = [model.inner.weight, model.inner.bias]
+            slow = torch.optim.SGD(given, lr=0.1, weight_decay=0.5, foreach=foreach)
+            model(x).sum().backward()
+            expected = [(p - 0.1 * (p.grad + 0.5 * p)).detach() for p in own]
+            slow.step()
+        torch.testing.assert_close([p.detach() for p in own], expected)
+
+    def test_a_refusal_changes_nothing(self, kind):
+        model, total = made(kind, "layer"), torch.zeros(3, 4)
+        with pytest.raises(RuntimeError, match=REFUSED):
+            model.add_to(total)
+        assert (total == 0.0).all()
 
     def test_the_mean_itself(self, kind):
         """A penalty of the user's own, within the forward."""

@@ -25,8 +25,22 @@ _TRUSTED = (
     "copy.",
 )
 _PREPARES = re.compile("(?:^|_)(init|initiali[sz]e|reset|tie|resize|load|configure)(?:_|$)")
-_KEPT = frozenset({"detach", "data", "grad", "as_subclass", "_base"})
+_KEPT = frozenset(
+    {
+        *("detach", "data", "grad", "as_subclass", "_base"),
+        *("register_hook", "register_post_accumulate_grad_hook", "retain_grad", "backward"),
+    }
+)
 """What gives a tensor without the weight's noise on purpose, or none of its numbers."""
+
+_CHANGES = frozenset(
+    {
+        *("__iadd__", "__isub__", "__imul__", "__idiv__", "__itruediv__", "__ifloordiv__"),
+        *("__imod__", "__ipow__", "__iand__", "__ior__", "__ixor__", "__ilshift__"),
+        *("__irshift__", "__setitem__", "__set__", "__delete__"),
+    }
+)
+"""What changes a tensor, beside functions whose names end with an underscore."""
 
 _FUNCTIONS = (
     torch.autograd.Function.apply.__code__,
@@ -38,7 +52,9 @@ _FUNCTIONS = (
 _NUMBERS = frozenset(
     {
         *("tolist", "item", "numpy", "__array__", "__float__", "__int__", "__dlpack__"),
-        *("__reduce_ex__", "__deepcopy__", "data_ptr", "storage", "untyped_storage"),
+        *("__bool__", "__index__", "__complex__", "__contains__", "equal", "allclose"),
+        *("is_nonzero", "__reduce_ex__", "__deepcopy__"),
+        *("data_ptr", "storage", "untyped_storage"),
     }
 )
 """What gives the numbers of a tensor, but no tensor of PyTorch."""
@@ -66,30 +82,55 @@ class UndrawnWeight(torch.Tensor):
         own = _found((*args, *given[1].values()))
         if own is None:
             raise RuntimeError(_message("a weight"))
-        if name in _NUMBERS and own._lk_strict and own._lk_sample is None:
+        mean, sample = own._lk_mean, own._lk_sample
+        refused = own._lk_strict or torch.is_grad_enabled()
+        if name in _NUMBERS and own._lk_strict and sample is None:
             raise RuntimeError(_message(own._lk_owner))
+        changed = _changed(name, *given)
         with torch._C.DisableTorchFunctionSubclass():
-            if name in _NUMBERS and own._lk_sample is not None:
-                return _called(func, given, "sample")
-            # The compiler has no parameter for a view.
-            found = _called(func, given, "view" if torch.compiler.is_compiling() else "mean")
-            if name in _KEPT or getattr(func, "__module__", "") == "torch.nn.init":
+            if torch.compiler.is_compiling():  # The compiler has no parameter for a view.
+                found = _called(func, given, "view")
+                if name not in _KEPT and _has_tensor(found) and refused:
+                    raise RuntimeError(_message(own._lk_owner))
                 return found
-            if not _has_tensor(found):
-                return found
-            if not torch.compiler.is_compiling():
-                mean, sample = own._lk_mean, own._lk_sample
-                if found is mean:
-                    return own
-                if sample is not None:
-                    sample = _called(func, given, "sample")
-                if _is_view(found, mean):
-                    return undrawn(own._lk_owner, found, own._lk_strict, sample)
-                if sample is not None:
-                    return sample
-        if not own._lk_strict and not torch.is_grad_enabled():
-            return found
-        raise RuntimeError(_message(own._lk_owner))
+            trusted = getattr(func, "__module__", "") == "torch.nn.init"
+            trusted = trusted or _module(sys._getframe(1)).startswith("torch.optim.")
+            if trusted or name in _KEPT or _found(changed) is not None:
+                found = _called(func, given, "mean")
+                return own if found is mean else found
+            # Call once what may draw numbers, or change another tensor.
+            if sample is None:
+                if changed is not None and refused:
+                    raise RuntimeError(_message(own._lk_owner))
+                found = of_mean = _called(func, given, "mean")
+            else:
+                found = _called(func, given, "sample")
+                if name in _NUMBERS:
+                    return found
+                attribute = not _has_tensor(found)
+                if not attribute and found is not sample and not _is_view(found, sample):
+                    return found
+                of_mean = _called(func, given, "mean")
+                if attribute:
+                    return of_mean
+            if of_mean is mean:
+                return own
+            if _is_view(of_mean, mean):
+                kept = None if sample is None else found
+                return undrawn(own._lk_owner, of_mean, own._lk_strict, kept)
+        if sample is None and refused and _has_tensor(found):
+            raise RuntimeError(_message(own._lk_owner))
+        return found
+
+
+def _changed(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Return the tensors that a function changes in place, or None."""
+    first = args[0] if args else kwargs.get("input")
+    if name.endswith("_") and not name.endswith("__"):
+        return first
+    if name in _CHANGES or kwargs.get("inplace"):
+        return first
+    return kwargs.get("out")
 
 
 def _called(func: Any, given: tuple[Any, dict[str, Any]], takes: str) -> Any:
@@ -177,13 +218,17 @@ def reader(depth: int) -> Reader:
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None and frame.f_code.co_name == "__getattr__":
         frame = frame.f_back  # of a wrapper, such as that of torch.compile
-    if frame is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(_TRUSTED):
+    if frame is not None and f"{_module(frame)}.".startswith(_TRUSTED):
         return "trusted"
     call, method = torch.nn.Module._call_impl.__code__, False
     while frame is not None and frame.f_code is not call:
         method = method or frame.f_code in _FUNCTIONS or _is_method(frame)
         frame = frame.f_back
     return "call" if frame is not None else "method" if method else "script"
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
 
 
 def _is_method(frame: FrameType) -> bool:
