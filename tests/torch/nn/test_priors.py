@@ -321,6 +321,17 @@ def test_a_prior_with_parameters(name, model):
     assert not any("log_variance" in each for each in nn.to_deterministic(model).state_dict())
 
 
+def test_a_network_converted_in_two_steps():
+    """All layers hold the prior and the generator that were passed, as after one conversion."""
+    prior, generator = Learned(), torch.Generator()
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.GRU(3, 2), torch.nn.Linear(2, 2))
+    for name in ("0", "1", "2"):
+        only = lambda each, _, name=name: each == name  # noqa: E731
+        model = nn.to_variational(model, modules=only, penalty=prior, generator=generator)
+    assert {m for m in model.modules() if isinstance(m, Learned)} == {prior}
+    assert all(layer._lk_generator is generator for layer in model)
+
+
 def test_the_modules_of_a_prior_are_not_converted():
     class Net(Learned):
         def __init__(self):

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -147,9 +148,11 @@ def _is_matrix(parameters: Sequence[Tensor]) -> bool:
     return any(sum(n > 1 for n in p.shape) > 1 for p in parameters)
 
 
-def copied(model: torch.nn.Module) -> torch.nn.Module:
+def copied(model: torch.nn.Module, options: Mapping[str, Any]) -> torch.nn.Module:
+    """Copy a model, but not what the layers will share with those that are variational already."""
+    shared = {id(each): each for each in options.values() if each is not None}
     try:
-        return copy.deepcopy(model, copies(model))
+        return copy.deepcopy(model, {**copies(model), **shared})
     except RuntimeError:  # deepcopy refuses a tensor that autograd has computed
         raise TypeError(
             "the model cannot be copied, because it holds a tensor that was computed, as by "

@@ -74,7 +74,8 @@ def to_variational(
         The network, or one layer.
     posterior, estimator, penalty, generator
         As for `VariationalLinear`, the same for every layer. Sampled weights have the posterior
-        `Additive`, and ignore `estimator`; with another `posterior` they are left.
+        `Additive`, and ignore `estimator`; with another `posterior` they are left. The layers hold
+        the generator and the prior themselves, not copies of them.
     modules : type, tuple of types or callable, optional
         The modules to convert: all of exactly these types, or all for which ``modules(name,
         module)`` is true. A module that has no layer here becomes a `SampledModule`, in which all
@@ -161,7 +162,7 @@ def to_variational(
         _refuse_nothing(model, modules, posterior)
     for name in chosen.layers:
         check_forward(name, model.get_submodule(name))
-    result = model if inplace else copied(model)
+    result = model if inplace else copied(model, values)
     shared = variances_of_weights(result)
     for name in chosen.layers:
         module: Any = result.get_submodule(name)
