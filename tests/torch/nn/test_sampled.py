@@ -880,6 +880,54 @@ class TestTransforms:
             gc.enable()
 
     @pytest.mark.parametrize("reentrant", [False, True])
+    @pytest.mark.parametrize("kept", [False, True])
+    @pytest.mark.parametrize("frozen", [False, True])
+    def test_a_backward_pass_within_the_call(self, frozen, kept, reentrant):
+        """Its second run draws again, too, and the call goes on with its own samples."""
+        dropout = torch.nn.Dropout(0.4)
+        again = partial(torch.utils.checkpoint.checkpoint, use_reentrant=reentrant)
+
+        def train(cell, x, run):
+            run(lambda h: dropout(cell(dropout(h))), x).square().sum().backward()
+            return cell(x.detach())
+
+        model = nn.to_variational(Calls(train, torch.nn.GRUCell(3, 3)), posterior=NOISY)
+        model.requires_grad_(not frozen)
+        x = torch.eye(3).requires_grad_()
+
+        def found(run):
+            model.zero_grad()
+            x.grad = None
+            with nn.sampled(model, generator(3)) if kept else contextlib.nullcontext():
+                output = seeded(model, x, run)
+            return [output, x.grad, *[p.grad for p in model.parameters() if p.grad is not None]]
+
+        torch.testing.assert_close(found(again), found(lambda part, h: part(h)))
+
+    def test_an_interrupted_backward_pass_within_the_call(self):
+        interrupted = []
+
+        class Stop(torch.nn.Module):
+            def forward(self, h):
+                if len(interrupted) == 1:
+                    raise KeyboardInterrupt
+                interrupted.append(h)
+                return h
+
+        def train(cell, stop, x):
+            run = torch.utils.checkpoint.checkpoint
+            run(lambda h: stop(cell(h)) * h, x, use_reentrant=False).sum().backward()
+            return x
+
+        net = Calls(train, torch.nn.GRUCell(3, 3), Stop())
+        model, x = nn.to_variational(net), torch.eye(3).requires_grad_()
+        with pytest.raises(KeyboardInterrupt):
+            model(x)
+        model.function = lambda cell, stop, x: cell(x)
+        assert not torch.equal(model(x), model(x))
+        assert model.held[0]._lk_held.outside == []
+
+    @pytest.mark.parametrize("reentrant", [False, True])
     def test_calls_that_begin_in_a_checkpoint_are_apart(self, reentrant):
         model = nn.to_variational(torch.nn.RNN(3, 3), posterior=NOISY)
         x = torch.eye(3).requires_grad_()

@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import Parameter
 
-from .recomputation import begin_part, may_be_checkpointed, regions, samples_again
+from .recomputation import (
+    backward_pass,
+    begin_part,
+    may_be_checkpointed,
+    regions,
+    samples_again,
+)
 
 Tensor = torch.Tensor
 
@@ -56,6 +62,10 @@ class Draws(threading.local):
         """By the `id` of the parameters of a weight, and by that of a module and a name."""
         self.began: list[Any] = []
         """The checkpoints in which the outermost call began."""
+        self.within: list[int] = []
+        """The backward pass in which the outermost call began."""
+        self.outside: list[Any] = []
+        """What calls held, from outside in, within which a backward pass runs the call."""
 
     def __reduce__(self) -> Any:
         """Copy without the samples, which do not hold for a copy."""
@@ -69,10 +79,14 @@ class Draws(threading.local):
             )
         for name in module.__dict__.get("_lk_gaussian", ()):
             module._lk_parameter(name)  # type: ignore[operator]
+        within = backward_pass()
+        if within != self.within:
+            self._begin_or_end_pass(within)
         if self.calls and module is self.calls[0] and not _is_called(module):
             # A KeyboardInterrupt ended the last call, after which PyTorch calls no hooks.
             self.calls = []
         if not self.calls:
+            self.within = within
             self.samples, self.began = samples_again(self)
         elif may_be_checkpointed():
             begin_part(len(self.calls))
@@ -87,6 +101,33 @@ class Draws(threading.local):
                 break
         if not self.calls:
             self.samples = {}
+            self._resume()
+
+    def is_called(self) -> bool:
+        """Whether a call runs, and not a backward pass within it."""
+        return bool(self.calls) and backward_pass() == self.within
+
+    def _begin_or_end_pass(self, within: list[int]) -> None:
+        if self.calls and within:
+            # A second run for a checkpoint, which draws what the first run drew.
+            self.outside = [
+                *self.outside,
+                (self.calls, self.samples, self.began, self.within),
+            ]
+            self.calls = []
+            return
+        while self.within:  # A KeyboardInterrupt ended the backward pass.
+            self.calls = []
+            if not self._resume():
+                self.within = []
+
+    def _resume(self) -> bool:
+        """Go on with the call within which a backward pass ran."""
+        if self.outside:
+            *self.outside, last = self.outside
+            self.calls, self.samples, self.began, self.within = last
+            return True
+        return False
 
     def again(self, module: Any, name: str) -> Tensor | None:
         """Return the sample that this call drew for a parameter, if there is nothing to check."""
@@ -127,6 +168,7 @@ class Draws(threading.local):
         if torch.compiler.is_compiling():
             return
         call, outside = torch.nn.Module._call_impl.__code__, False
+        called = [*self.calls, *(each for held in self.outside for each in held[0])]
         frame: Any = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
@@ -134,7 +176,7 @@ class Draws(threading.local):
                 outside = outside or frame.f_locals["self"] is self.calls[0]
             elif outside and code.co_name == "forward" and code.co_argcount:
                 owner = frame.f_locals.get(code.co_varnames[0])
-                module = isinstance(owner, torch.nn.Module) and owner not in self.calls
+                module = isinstance(owner, torch.nn.Module) and owner not in called
                 if module and self.is_hooked(owner):
                     raise RuntimeError(
                         f"forward of a {type(owner).__name__} was called itself, so its sampled "

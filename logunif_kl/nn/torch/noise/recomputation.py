@@ -110,9 +110,18 @@ _OTHER_NOISE = (
 )
 
 
+def backward_pass() -> list[int]:
+    """Return the number of the backward pass that runs the caller, if one does.
+
+    A list, because with dynamic=True torch.compile loses changes of numbers at graph breaks.
+    """
+    run = -1 if is_compiling() else _current_graph_task_id()
+    return [] if run == -1 else [run]
+
+
 def may_run_again() -> bool:
-    """Whether the caller may run again for a checkpoint: whether a backward pass runs it."""
-    return not is_compiling() and _current_graph_task_id() != -1
+    """Whether the caller may run again for a checkpoint."""
+    return bool(backward_pass())
 
 
 def may_be_checkpointed() -> bool:
@@ -315,7 +324,8 @@ def _hooked() -> Any:
 
     PyTorch's composable checkpoints begin and end in hooks of a module.
     """
-    pack, _ = _top_saved_tensors_default_hooks(True) or (None, None)
+    hooks: Any = _top_saved_tensors_default_hooks(True)
+    pack: Any = hooks[0] if hooks else None
     if getattr(pack, "__module__", None) != "torch.utils.checkpoint":
         return None
     variables = pack.__code__.co_freevars

@@ -120,7 +120,7 @@ class SampledModule(VariationalModule):
         if sample is not None:
             return sample
         mean = self._lk_mean(name)
-        if not self._lk_held.calls:
+        if not self._lk_held.is_called():
             return self._lk_outside(name, mean, depth)
         sharded = type(mean) not in PLAIN_TYPES and hasattr(mean, "placements")
         if sharded and reader(depth - 1) == "trusted":
