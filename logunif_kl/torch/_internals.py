@@ -57,8 +57,18 @@ def fake_outside_mode(x: Tensor) -> bool:
 
 
 def plain(*tensors: Tensor) -> bool:
+    """Whether these tensors have memory and are not seen by a tracer, a mode or a transform."""
+    return concrete(*tensors) and not observed()
+
+
+def observed() -> bool:
+    """Whether a mode such as `torch.utils.flop_counter.FlopCounterMode` sees all operations."""
+    return not _COMPLETE or bool(_len_torch_dispatch_stack())
+
+
+def concrete(*tensors: Tensor) -> bool:
     """Whether these tensors have memory and are not seen by a tracer or a transform."""
-    if not _COMPLETE or _len_torch_dispatch_stack() or _get_tracing_state() is not None:
+    if not _COMPLETE or _get_tracing_state() is not None:
         return False
     for x in tensors:
         # A tensor under a transform, or escaped from one, has no storage.

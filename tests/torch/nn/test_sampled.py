@@ -386,7 +386,7 @@ class TestCare:
         model.interrupted, count = False, len(drawn)
         first, second = model(x), model(x)
         assert len(drawn) == count + 6
-        assert model.cell._lk_held.calls == []
+        assert model.cell._lk_held.own.calls == []
         assert (first != second).any()
         first.sum().backward()
 
@@ -508,6 +508,24 @@ class TestCare:
             for name, parameter in model.named_parameters():
                 assert bool((parameter == -7.0).all()) is name.endswith("log_sigma2")
 
+    @pytest.mark.filterwarnings("ignore:The .grad attribute")  # by the compiler
+    @pytest.mark.parametrize("broken", [False, True])
+    def test_a_compiled_network_draws_once(self, broken):
+        """Also in another thread than the first, and if the compiler breaks the graph."""
+
+        def twice(cell, x):
+            first = cell(x)
+            if broken:
+                torch._dynamo.graph_break()
+            return torch.stack([first, cell(x)])
+
+        torch.compiler.reset()
+        model, x = nn.to_variational(Calls(twice, torch.nn.GRUCell(3, 3))), torch.ones(2, 3)
+        run = torch.compile(model, backend="eager")
+        outputs = [run(x), run(x), ThreadPoolExecutor(1).submit(run, x).result()]
+        assert all(torch.equal(first, second) for first, second in outputs)
+        assert all((one != two).any() for one, two in itertools.combinations(outputs, 2))
+
     @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:The .grad attribute")  # by the compiler
     def test_dynamic_shapes_leave_no_samples(self):
@@ -526,7 +544,7 @@ class TestCare:
         run = torch.compile(model, backend="eager", dynamic=True)
         for batch in (2, 3):
             run(torch.randn(batch, 4, 3))
-            assert model.gru._lk_held.samples == {}
+            assert model.gru._lk_held.own.samples == {}
 
     @pytest.mark.parametrize("context", [nn.sampling, nn.sampled])
     def test_weights_that_are_reset_in_any_state(self, context):
@@ -925,7 +943,7 @@ class TestTransforms:
             model(x)
         model.function = lambda cell, stop, x: cell(x)
         assert not torch.equal(model(x), model(x))
-        assert model.held[0]._lk_held.outside == []
+        assert model.held[0]._lk_held.own.outside == []
 
     @pytest.mark.parametrize("reentrant", [False, True])
     def test_calls_that_begin_in_a_checkpoint_are_apart(self, reentrant):

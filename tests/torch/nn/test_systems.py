@@ -12,7 +12,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch.distributed import _composable as composable  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
+from torch.utils.checkpoint import (  # noqa: E402
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from logunif_kl.nn.torch import variances  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
@@ -285,6 +290,31 @@ class TestCheckpoint:
         loss = output.sin().sum()
         close(slopes(model, loss, retain_graph=True), slopes(model, loss))
         assert torch.equal(model.generator.get_state(), after)
+
+    @every_pair
+    def test_a_mode_that_sees_only_one_run(self, case, posterior, estimator):
+        layer, x = layer_and_input(case, posterior, estimator=estimator)
+        if x.ndim == 4:
+            x = x.to(memory_format=torch.channels_last)
+        expected = slopes(layer, seeded(layer, x).sin().sum())
+        again = partial(checkpoint, layer, x, use_reentrant=False)
+        with FlopCounterMode(display=False):
+            output = seeded(again)
+        close(slopes(layer, output.sin().sum()), expected)
+        for run in (partial(layer, x), again):
+            around = partial(checkpoint, run, use_reentrant=False, context_fn=selective)
+            close(slopes(layer, seeded(around).sin().sum()), expected)
+
+
+def selective():
+    """Keep what layers could change in place. PyTorch itself changes outputs in other padding."""
+    names = {"convolution", "addmm", "mm", "clamp", "sqrt", "div", "threshold"}
+
+    def policy(context, operator, *args, **kwargs):
+        kept = operator.overloadpacket.__name__ in names
+        return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
 
 
 NOISY = nn.Additive(initial=0.0)

@@ -46,13 +46,8 @@ class Drawn(NamedTuple):
         return mean is parameters[0] and variance is parameters[1]
 
 
-class Draws(threading.local):
-    """The samples that modules hold until the outermost call ends.
-
-    All sampled modules of a network share one object. Its methods are hooks of these modules, and
-    of the modules that contain them. A call belongs to its thread, so each thread has attributes of
-    its own.
-    """
+class _State:
+    """The calls of one thread."""
 
     def __init__(self) -> None:
         # Not a number: with dynamic=True, torch.compile loses changes of numbers at graph breaks.
@@ -67,11 +62,57 @@ class Draws(threading.local):
         self.outside: list[Any] = []
         """What calls held, from outside in, within which a backward pass runs the call."""
 
+    def is_called(self) -> bool:
+        """Whether a call runs, and not a backward pass within it."""
+        return bool(self.calls) and backward_pass() == self.within
+
+    def begin_or_end_pass(self, within: list[int]) -> None:
+        if self.calls and within:
+            # A second run for a checkpoint, which draws what the first run drew.
+            held = self.calls, self.samples, self.began, self.within
+            self.outside = [*self.outside, held]
+            self.calls = []
+            return
+        while self.within:  # A KeyboardInterrupt ended the backward pass.
+            self.calls = []
+            if not self.resume():
+                self.within = []
+
+    def resume(self) -> bool:
+        """Go on with the call within which a backward pass ran."""
+        if self.outside:
+            *self.outside, last = self.outside
+            self.calls, self.samples, self.began, self.within = last
+            return True
+        return False
+
+
+class _OfThread(threading.local):
+    # Not the attributes themselves: torch.compile loses changes of those of a `threading.local`.
+    def __init__(self) -> None:
+        self.state = _State()
+
+
+class Draws:
+    """The samples that modules hold until the outermost call ends.
+
+    All sampled modules of a network share one object. Its methods are hooks of these modules, and
+    of the modules that contain them.
+    """
+
+    def __init__(self) -> None:
+        self._of_thread = _OfThread()
+
+    @property
+    def own(self) -> _State:
+        return self._of_thread.state
+
     def __reduce__(self) -> Any:
         """Copy without the samples, which do not hold for a copy."""
         return Draws, ()
 
     def enter(self, module: torch.nn.Module, args: Any) -> None:
+        own = self.own
         if getattr(module, "_is_replica", False):
             raise RuntimeError(
                 "a network with sampled weights was called by torch.nn.DataParallel, whose copies "
@@ -80,64 +121,39 @@ class Draws(threading.local):
         for name in module.__dict__.get("_lk_gaussian", ()):
             module._lk_parameter(name)  # type: ignore[operator]
         within = backward_pass()
-        if within != self.within:
-            self._begin_or_end_pass(within)
-        if self.calls and module is self.calls[0] and not _is_called(module):
+        if within != own.within:
+            own.begin_or_end_pass(within)
+        if own.calls and module is own.calls[0] and not _is_called(module):
             # A KeyboardInterrupt ended the last call, after which PyTorch calls no hooks.
-            self.calls = []
-        if not self.calls:
-            self.within = within
-            self.samples, self.began = samples_again(self)
+            own.calls = []
+        if not own.calls:
+            own.within = within
+            own.samples, own.began = samples_again(self)
         elif may_be_checkpointed():
-            begin_part(len(self.calls))
-        self.calls = [*self.calls, module]
+            begin_part(len(own.calls))
+        own.calls = [*own.calls, module]
 
     def leave(self, module: torch.nn.Module, args: Any, output: Any) -> None:
+        own = self.own
         # If another hook raised an error before `enter`, there is no call. A KeyboardInterrupt that
         # the network catches leaves calls of parts.
-        for at in range(len(self.calls) - 1, -1, -1):
-            if self.calls[at] is module:
-                self.calls = self.calls[:at]
+        for at in range(len(own.calls) - 1, -1, -1):
+            if own.calls[at] is module:
+                own.calls = own.calls[:at]
                 break
-        if not self.calls:
-            self.samples = {}
-            self._resume()
-
-    def is_called(self) -> bool:
-        """Whether a call runs, and not a backward pass within it."""
-        return bool(self.calls) and backward_pass() == self.within
-
-    def _begin_or_end_pass(self, within: list[int]) -> None:
-        if self.calls and within:
-            # A second run for a checkpoint, which draws what the first run drew.
-            self.outside = [
-                *self.outside,
-                (self.calls, self.samples, self.began, self.within),
-            ]
-            self.calls = []
-            return
-        while self.within:  # A KeyboardInterrupt ended the backward pass.
-            self.calls = []
-            if not self._resume():
-                self.within = []
-
-    def _resume(self) -> bool:
-        """Go on with the call within which a backward pass ran."""
-        if self.outside:
-            *self.outside, last = self.outside
-            self.calls, self.samples, self.began, self.within = last
-            return True
-        return False
+        if not own.calls:
+            own.samples = {}
+            own.resume()
 
     def again(self, module: Any, name: str) -> Tensor | None:
         """Return the sample that this call drew for a parameter, if there is nothing to check."""
-        drawn = self.samples.get((id(module), name))
+        drawn = self.own.samples.get((id(module), name))
         if drawn is None or may_be_checkpointed():
             return None
-        own, (mean, variance) = module._parameters, drawn.parameters
-        if type(mean) is not Parameter or mean is not own.get(name):
+        parameters, (mean, variance) = module._parameters, drawn.parameters
+        if type(mean) is not Parameter or mean is not parameters.get(name):
             return None  # masked, or held by a DTensor, whose readers differ
-        if variance is not own.get(f"{name}_log_sigma2"):
+        if variance is not parameters.get(f"{name}_log_sigma2"):
             return None
         sample = drawn.sample
         return sample if sample.requires_grad or not torch.is_grad_enabled() else None
@@ -150,30 +166,33 @@ class Draws(threading.local):
         Weights that are one parameter share it, also with different masks. So do the parameters
         that an offloading hook gives a module in turn.
         """
-        drawn = self.samples.get(tuple(map(id, parameters)))
+        own = self.own
+        drawn = own.samples.get(tuple(map(id, parameters)))
         # A parameter of `functional_call` may be freed, and another one may get its `id`.
         if drawn is None or not drawn.is_of(parameters):
-            drawn = self.samples.get((id(module), name))
+            drawn = own.samples.get((id(module), name))
         if drawn is not None and drawn.fits(mean):
             return drawn.noise, drawn.regions if module._lk_kept is None else regions()
-        if not self.samples and module._lk_kept is None:
+        if not own.samples and module._lk_kept is None:
             self._refuse_forward()
         return module._lk_normals(mean.shape, mean, name), regions()
 
     def keep(self, module: Any, name: str, drawn: Drawn) -> None:
-        self.samples[tuple(map(id, drawn.parameters))] = self.samples[id(module), name] = drawn
+        own = self.own
+        own.samples[tuple(map(id, drawn.parameters))] = own.samples[id(module), name] = drawn
 
     def _refuse_forward(self) -> None:
         """Raise if a network's ``forward`` was called itself, whose parts would each draw anew."""
+        own = self.own
         if torch.compiler.is_compiling():
             return
         call, outside = torch.nn.Module._call_impl.__code__, False
-        called = [*self.calls, *(each for held in self.outside for each in held[0])]
+        called = [*own.calls, *(each for held in own.outside for each in held[0])]
         frame: Any = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
             if code is call:
-                outside = outside or frame.f_locals["self"] is self.calls[0]
+                outside = outside or frame.f_locals["self"] is own.calls[0]
             elif outside and code.co_name == "forward" and code.co_argcount:
                 owner = frame.f_locals.get(code.co_varnames[0])
                 module = isinstance(owner, torch.nn.Module) and owner not in called

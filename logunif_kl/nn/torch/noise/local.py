@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch.autograd import Function
 
-from ....torch._internals import plain, transformed
+from ....torch._internals import concrete, observed, transformed
 
 Tensor = torch.Tensor
 Draw = Callable[[Tensor], Tensor]
@@ -151,10 +151,11 @@ def without_autocast(device: str) -> Any:
 
 
 def _fusible(*tensors: Tensor | None) -> bool:
+    # Also within a mode, which may see only one of the two runs of a checkpoint.
     if torch.compiler.is_compiling() or transformed():
         return False
     given = [x for x in tensors if x is not None]
-    if given[0].is_meta or not plain(*given):
+    if given[0].is_meta or not concrete(*given):
         return False
     found = {x.dtype for x in given}
     if torch.is_autocast_enabled(given[0].device.type):
@@ -192,16 +193,19 @@ class _Fused(Function):
             noise = draw(output)
             variances = _cast(variances_of(weight, given, form), _second(dtype))
             squares = _squares(input, dtype)
-            deviation = _root(layer._product(squares, variances, None))
-            # addcmul_ would fail if the layer returned a view.
-            if output._is_view():
+            variance = layer._product(squares, variances, None)
+            if observed():  # Selective checkpoints refuse changes of what they keep.
+                deviation = variance.clamp(min=0.0).sqrt()
                 output = torch.addcmul(output, _cast(deviation, dtype), noise)
+                ratio = _cast(noise, deviation.dtype) / _bounded(deviation, torch.threshold)
             else:
-                output.addcmul_(_cast(deviation, dtype), noise)
-            # Divide by inf where the deviation is at most `least`, so that its gradient is 0 there.
-            least = torch.finfo(deviation.dtype).tiny ** 0.5
-            ratio = _cast(noise, deviation.dtype)
-            ratio.div_(torch.threshold_(deviation, least, math.inf))
+                deviation = _root(variance)
+                # addcmul_ would fail if the layer returned a view.
+                if output._is_view():
+                    output = torch.addcmul(output, _cast(deviation, dtype), noise)
+                else:
+                    output.addcmul_(_cast(deviation, dtype), noise)
+                ratio = _cast(noise, deviation.dtype).div_(_bounded(deviation, torch.threshold_))
         few = variances.dtype == x.dtype == weight.dtype and dtype.itemsize > 2
         few = few and variances.numel() + squares.numel() <= _FEW
         ctx.save_for_backward(x, weight, bias, given, ratio, *((variances, squares) if few else ()))
@@ -262,6 +266,11 @@ def _gradients(
         if for_weight:
             d_weight = torch.addcmul(d_weight, d_deviations, root, value=2)
     return d_input, d_weight, d_bias, d_given
+
+
+def _bounded(deviation: Tensor, threshold: Callable[..., Tensor]) -> Tensor:
+    """Replace deviations whose gradient underflows by inf, so that the gradient is 0 there."""
+    return threshold(deviation, torch.finfo(deviation.dtype).tiny ** 0.5, math.inf)
 
 
 def _to(dtype: torch.dtype, *given: Tensor | None) -> list[Any]:

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch.nn.utils import parametrize
 
-from ....torch._internals import batched, called_by_compiler, plain, transformed
+from ....torch._internals import batched, called_by_compiler, concrete, transformed
 from ..hooks import own_parameter
 from .recomputation import (
     OPENED,
@@ -216,9 +216,8 @@ def normals(shape: Sequence[int], like: Tensor, generator: torch.Generator | Non
     if tuple(shape) == tuple(like.shape):
         # Keep the memory format of `like`, such as channels_last.
         if _drawn_one_by_one(like):
-            noise = torch.empty_like(like)
-            noise.as_strided((noise.numel(),), (1,)).normal_(**drawn_by)
-            return noise
+            noise = torch.randn(like.numel(), dtype=like.dtype, device=device, **drawn_by)
+            return noise.as_strided(like.shape, torch.empty_like(like).stride())
         return torch.randn_like(like, **drawn_by)
     return torch.randn(shape, dtype=like.dtype, device=device, **drawn_by)
 
@@ -233,7 +232,7 @@ def _drawn_one_by_one(like: Tensor) -> bool:
         and not like.is_contiguous()
         and not torch.compiler.is_compiling()
         and not transformed()
-        and plain(like)
+        and concrete(like)
     )
 
 

@@ -204,7 +204,7 @@ def share_samples(draws: Any) -> list[Any]:
     """
     found = [region for _, region in _regions()]
     for region in found:
-        if not _is_of_function(region) and not any(region is each for each in draws.began):
+        if not _is_of_function(region) and not any(region is each for each in draws.own.began):
             if not hasattr(region, "_lk_samples"):
                 region._lk_samples = {}
             region._lk_samples.setdefault(draws, {})

@@ -120,7 +120,7 @@ class SampledModule(VariationalModule):
         if sample is not None:
             return sample
         mean = self._lk_mean(name)
-        if not self._lk_held.is_called():
+        if not self._lk_held.own.is_called():
             return self._lk_outside(name, mean, depth)
         sharded = type(mean) not in PLAIN_TYPES and hasattr(mean, "placements")
         if sharded and reader(depth - 1) == "trusted":
@@ -129,7 +129,7 @@ class SampledModule(VariationalModule):
             return mean  # A hook that loads parameters reads those that it will replace.
         parameters = self._lk_parameter(name), own_parameter(self, name + SUFFIX)
         mask, held, key = self._buffers.get(f"{name}_mask"), self._lk_held, (*map(id, parameters),)
-        drawn = held.samples.get(key)
+        drawn = held.own.samples.get(key)
         inside = share_samples(held) if may_be_checkpointed() else []
         # In a checkpoint compute the sample of kept noise again, because the second run will.
         again = inside and self._lk_kept is not None and drawn and not drawn.is_within(inside)
