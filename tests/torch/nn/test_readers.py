@@ -247,7 +247,8 @@ CHANGES = [
     lambda x, weight: x.__iadd__(weight),
     lambda x, weight: x.lerp_(weight, 0.1),
     lambda x, weight: x.addcmul_(weight, weight.T.contiguous().T),
-    lambda x, weight: x.__setitem__(slice(1), x[:1] + weight[:1]),
+    lambda x, weight: x.__setitem__(slice(1), weight[:1]),
+    lambda x, weight: x[0].copy_(weight[0]),
     lambda x, weight: torch.add(x, weight, out=x),
     lambda x, weight: torch._foreach_add_([x], [weight], alpha=0.5),
     lambda x, weight: F.relu(x.sub_(weight), inplace=True),
@@ -309,6 +310,7 @@ class TestAllowed:
             with nn.sampled(model, generator(3)):
                 change(found, model.inner.weight)
                 assert torch.equal(model.inner.weight, plain)
+                assert f"{model.inner.weight[0, 0]:.6f}" == f"{plain[0, 0]:.6f}"
         torch.testing.assert_close(found, expected)
 
     def test_numbers_are_drawn_once(self, kind):

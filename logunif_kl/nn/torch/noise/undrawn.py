@@ -52,7 +52,15 @@ _FUNCTIONS = (
 _NUMBERS = frozenset(
     {
         *("tolist", "item", "numpy", "__array__", "__float__", "__int__", "__dlpack__"),
-        *("__bool__", "__index__", "__complex__", "__contains__", "equal", "allclose"),
+        *(
+            "__format__",
+            "__bool__",
+            "__index__",
+            "__complex__",
+            "__contains__",
+            "equal",
+            "allclose",
+        ),
         *("is_nonzero", "__reduce_ex__", "__deepcopy__"),
         *("data_ptr", "storage", "untyped_storage"),
     }
@@ -105,9 +113,7 @@ class UndrawnWeight(torch.Tensor):
                 found = of_mean = _called(func, given, "mean")
             else:
                 found = _called(func, given, "sample")
-                if name in _NUMBERS:
-                    return found
-                attribute = not _has_tensor(found)
+                attribute = getattr(func, "__name__", "") == "__get__" and not _has_tensor(found)
                 if not attribute and found is not sample and not _is_view(found, sample):
                     return found
                 of_mean = _called(func, given, "mean")
