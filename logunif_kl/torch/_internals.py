@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, wraps
 from inspect import signature
 from typing import Any
@@ -64,6 +64,15 @@ def plain(*tensors: Tensor) -> bool:
 def observed() -> bool:
     """Whether a mode such as `torch.utils.flop_counter.FlopCounterMode` sees all operations."""
     return not _COMPLETE or bool(_len_torch_dispatch_stack())
+
+
+def unobserved() -> AbstractContextManager[None]:
+    """Hide operations from modes, such as that of a selective checkpoint, which counts them."""
+    if not observed():
+        return nullcontext()
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    return _disable_current_modes()
 
 
 def concrete(*tensors: Tensor) -> bool:

@@ -5,6 +5,7 @@ What is drawn is compared with `to_sample`, which makes a plain network of an ex
 
 import contextlib
 import copy
+import math
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (  # noq
     checkpoint_wrapper,
 )
 from torch.nn import functional as F  # noqa: E402
-from torch.nn.utils import parametrize  # noqa: E402
+from torch.nn.utils import parametrize, prune  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from logunif_kl.nn.torch.noise.undrawn import UndrawnWeight  # noqa: E402
@@ -350,6 +351,25 @@ class TestAllowed:
         model.register_forward_hook(penalty)
         with contextlib.suppress(RuntimeError):
             model(torch.randn(2, 4))
+
+
+@pytest.mark.parametrize("posterior", [nn.Additive(), nn.Multiplicative(), nn.Scaled()])
+def test_a_weight_with_a_mask(posterior):
+    """The hooks of `prune` assign it, so it is no parameter that the layer could watch."""
+    model, x = nn.to_variational(Reads("network"), posterior=posterior), torch.randn(5, 4)
+    nn.prune(model, math.inf)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=REFUSED):
+            model(x)
+        model.inner(x).sum().backward()
+    plain = nn.to_sample(model, generator(3))
+    with nn.sampled(model, generator(3)):
+        torch.testing.assert_close(model(x), plain(x))
+    model.eval()
+    torch.testing.assert_close(model(x), model.inner(x))
+    prune.remove(model.inner, "weight")
+    assert isinstance(model.inner.weight, torch.nn.Parameter)
+    torch.testing.assert_close(model(x), model.inner(x))
 
 
 def test_a_parametrized_weight():

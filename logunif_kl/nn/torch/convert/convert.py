@@ -130,12 +130,13 @@ def to_variational(
     module that keeps the weight in an attribute of its own. A warning tells of such an attribute if
     it is there already, but not of a ``cached_property`` that is read first in evaluation mode.
     Functions of `torch.func` and of TorchScript that another module calls with the weight of a
-    layer give NaN instead of the error. An autograd Function that runs modules again in its
-    backward pass, as those of reversible networks do, is found only if its ``forward`` takes `ctx`
-    and has no ``setup_context``. Otherwise it does not get the mask of ``ELBO(mask_from=)`` again,
-    and gradients are wrong if its modules share a sample, or if `sampled` has ended. A
-    ``ParameterDict`` or ``ParameterList`` that a ``forward`` makes of samples detaches them: make a
-    dict or a list.
+    layer give NaN instead of the error. The weight of a layer that has a parametrization has its
+    noise only in calls of the layer: other readers get the means that it computes. An autograd
+    Function that runs modules again in its backward pass, as those of reversible networks do, is
+    found only if its ``forward`` takes `ctx` and has no ``setup_context``. Otherwise it does not
+    get the mask of ``ELBO(mask_from=)`` again, and gradients are wrong if its modules share a
+    sample, or if `sampled` has ended. A ``ParameterDict`` or ``ParameterList`` that a ``forward``
+    makes of samples detaches them: make a dict or a list.
 
     Examples
     --------

@@ -32,6 +32,11 @@ Tensor = torch.Tensor
 _CONTEXTS = ("_lk_sampling", "_lk_kept", "_lk_masks")
 
 
+PRUNED = "_lk_pruned"
+"""The attribute for the weight that hooks of `torch.nn.utils.prune` assign. In `weight` itself,
+other modules would find it without its noise."""
+
+
 class StochasticModule(torch.nn.Module):
     """A module that draws noise in training mode, and in evaluation mode within `sampling`."""
 
@@ -131,6 +136,7 @@ class StochasticModule(torch.nn.Module):
         """`weight`, for this package: `VariationalLayer` watches who reads the attribute."""
         own: Any = self
         found: Any = self._parameters.get("weight")
+        found = self.__dict__.get(PRUNED) if found is None else found
         return own.weight if found is None else found
 
     def _lk_mask(self) -> Mask | None:

@@ -22,7 +22,7 @@ from torch._C._autograd import _top_saved_tensors_default_hooks
 from torch.autograd.function import BackwardCFunction
 from torch.compiler import is_compiling
 
-from ....torch._internals import PLAIN_TYPES, called_by_compiler, transformed
+from ....torch._internals import PLAIN_TYPES, called_by_compiler, transformed, unobserved
 from ...sparsity import is_noisy
 
 Tensor = torch.Tensor
@@ -82,7 +82,7 @@ class Mask:
             or versions != found[2]
             or any(map(is_not, given, found[1]))
         ):
-            with torch.no_grad():
+            with torch.no_grad(), unobserved():  # because a second run finds it
                 found = is_noisy(log_alpha(), self.threshold), given, versions
             self._noisy[key] = found
         return mean.masked_fill(found[0], 0.0)

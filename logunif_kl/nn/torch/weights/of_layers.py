@@ -12,8 +12,9 @@ from ....torch._sharded import unsplit
 from ...posteriors import Additive
 from ...terms import Given, Units, shared_shape
 from .. import variances
-from ..hooks import mask_of
+from ..hooks import mask_of, masked, own_parameter
 from ..noise.local import Form, clamped, draw_weights
+from ..noise.normal import PRUNED
 from ..noise.undrawn import reader, undrawn
 from .weight import VariationalModule, Weight
 
@@ -35,13 +36,35 @@ class GaussianWeights(VariationalModule):
 
     def __getattr__(self, name: str) -> Any:
         """Return a parameter; see `noise.undrawn` for the means that other modules read."""
-        parameters = self.__dict__.get("_parameters", {})
-        if name not in parameters:
+        given = self.__dict__
+        parameters = given.get("_parameters", {})
+        if name in parameters:
+            found = parameters[name]
+        elif name == "weight" and PRUNED in given:
+            found = given[PRUNED]
+        else:
             return super().__getattr__(name)
-        found = parameters[name]
         if name == "weight" and (self._lk_draws or self._lk_masks or "scale" in parameters):
-            return self._weight_of(found) if self._log_variance_name in parameters else found
+            ready = own_parameter(self, self._log_variance_name) is not None
+            return self._weight_of(found) if ready else found
         return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Keep the masked weight that the hooks of `prune` assign, for `__getattr__`."""
+        if name == "weight" and masked(self, name):
+            self.__dict__[PRUNED] = value
+            return
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name == "weight" and PRUNED in self.__dict__:
+            name = PRUNED
+        super().__delattr__(name)
+
+    def _lk_become_plain(self) -> None:
+        super()._lk_become_plain()
+        if PRUNED in self.__dict__:
+            self.__dict__["weight"] = self.__dict__.pop(PRUNED)
 
     def _weight_of(self, mean: Any) -> Any:
         """Return the means or, where noise is missed, the kept sample or an `UndrawnWeight`."""
