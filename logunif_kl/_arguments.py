@@ -39,10 +39,13 @@ class Operands(NamedTuple):
     def half(self) -> bool:
         """Return whether the dtypes of the operands imply that the ufunc returns float16."""
         dtypes = [_dtypes(value) for value in self.values if kind_of(type(value)) != NUMBER]
-        flat = [dtype for each in dtypes for dtype in each]
+        # pandas wraps the dtypes of its arrays of NumPy's numbers.
+        flat = [getattr(dtype, "numpy_dtype", dtype) for each in dtypes for dtype in each]
         if not all(dtypes) or not all(isinstance(dtype, np.dtype) for dtype in flat):
             return False
-        return np.dtype(np.float16) in flat and np.result_type(*flat) == np.float16
+        # Not `in`, because dtypes of other byte orders are not equal.
+        given = any(dtype.type is np.float16 for dtype in flat)
+        return given and np.result_type(*flat) == np.float16
 
 
 class Arrays(NamedTuple):

@@ -107,6 +107,8 @@ class TestTypes:
         for function, arguments in calls:
             got = function(*arguments, **options)
             assert got.dtype == "float16"
+            swapped = function(*(x.astype(">f2") for x in arguments), **options)
+            assert np.array_equal(swapped, got)
             truth = function(*(x.astype("float64") for x in arguments), **options)
             with np.errstate(under="ignore"):
                 unit = np.spacing(np.abs(truth).astype("float16")).astype("float64")

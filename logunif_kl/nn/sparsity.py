@@ -139,9 +139,10 @@ def threshold_that_keeps(density: Any, log_alpha: np.ndarray) -> float:
 def _above(found: np.ndarray) -> float:
     """Return a float32 from the last kept log alpha on, and below the next one.
 
-    It is a little above the last one, which a compiler may round otherwise.
+    It is a little above the last one, which a compiler may round otherwise, and so near to it that
+    half types round it below the next one.
     """
     last, after = float(found[0]), float(found[-1])
     gap = after - last if len(found) > 1 else math.inf
-    above = float(np.float32(last + min(0.5 * gap, 1e-5 * max(1.0, abs(last)))))
+    above = float(np.float32(last + min(0.25 * gap, 1e-5 * max(1.0, abs(last)))))
     return above if last <= above < last + gap else last

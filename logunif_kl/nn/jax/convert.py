@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -18,7 +18,16 @@ from ..sparsity import THRESHOLD, check_threshold, is_noisy
 from ..terms import shared_shape
 from .layers.base import sample_weights
 from .noise import check_key, normals, widened
-from .weights.trees import copied, is_leaf, is_variable, is_weight, leaves_of, mapped, weights_of
+from .weights.trees import (
+    copied,
+    is_leaf,
+    is_parameter,
+    is_variable,
+    is_weight,
+    leaves_of,
+    mapped,
+    weights_of,
+)
 from .weights.weight import Weight, parts_of
 
 Array = Any
@@ -47,7 +56,9 @@ def to_variational(
     where : callable, optional
         ``where(path, leaf)`` is true for the arrays to replace. `path` is a dotted path, such as
         ``"layers.0.weight"``. By default all floating-point arrays of two dimensions or more,
-        except those with "bias" in their path.
+        except those with "bias" in their path, those that Flax NNX keeps in a variable other than
+        `flax.nnx.Param`, such as statistics and caches, and those beside "params" in the
+        collections of Flax Linen.
     posterior, input_axis, output_axis : optional
         See `Weight.from_mean`. The axes are -2 and -1 in Flax, and 1 and 0 in Equinox.
 
@@ -98,13 +109,17 @@ def to_variational(
     made = False
     done: dict[int, Any] = {}
     paths: dict[int, list[Any]] = {}
+    collections = where is None and isinstance(tree, Mapping) and "params" in tree
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]:
         if is_variable(leaf):
-            paths.setdefault(id(leaf), []).append(path)
+            parameter = where is not None or is_parameter(leaf)
+            paths.setdefault(id(leaf), []).extend([path] if parameter else [])
         elif is_weight(leaf):
             done |= {id(each): copied(each) for each in leaves_of(leaf) if is_variable(each)}
 
     def is_chosen(path: Any, leaf: Any) -> bool:
+        if collections and path[0].key != "params":
+            return False
         return bool(chosen(jax.tree_util.keystr(path, simple=True, separator="."), leaf))
 
     def replaced(path: Any, leaf: Any, variable: int = -1) -> Any:

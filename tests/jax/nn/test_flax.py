@@ -123,6 +123,21 @@ def test_a_shared_variable_is_chosen_by_any_of_its_paths():
     assert found.one.weight is found.other.weight
 
 
+def test_only_parameters_are_chosen():
+    """Not caches, statistics and intermediate values, unless the user chooses them."""
+    attention = nnx.MultiHeadAttention(2, 8, decode=True, rngs=nnx.Rngs(0))
+    attention.init_cache((2, 5, 8))
+    attention.seen = nnx.Intermediate(jnp.ones((3, 4)))
+    found = nn.to_variational(attention)
+    parameters = nn.to_variational(nnx.state(attention, nnx.Param))
+    assert nn.sparsity(found).weights == nn.sparsity(parameters).weights == 256
+    assert not jnp.any(nn.sample(found, jax.random.key(0)).cached_key.get_value())
+    chosen = nn.to_variational(attention, lambda path, leaf: path.startswith("seen"))
+    assert nn.sparsity(chosen).weights == 12
+    collections = {name: {"w": jnp.ones((2, 3))} for name in ("params", "batch_stats", "cache")}
+    assert nn.sparsity(nn.to_variational(collections)).weights == 6
+
+
 class TestSharedWeights:
     KINDS = nn.Additive, nn.Multiplicative, nn.Grouped, nn.Scaled
 

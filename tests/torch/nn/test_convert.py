@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -335,6 +336,20 @@ class TestShared:
         assert nn.kl(two).item() == nn.kl(one).item()
         with pytest.raises(ValueError, match="converted before, with another posterior: convert"):
             nn.to_variational(part, posterior=nn.Multiplicative())
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("penalty", "molchanov"), ("posterior", nn.Multiplicative("layer", max_log_alpha=0.0))],
+    )
+    def test_one_weight_with_two_divergences(self, name, value):
+        made = nn.to_variational(Tied(), posterior=nn.Multiplicative("layer", initial=-1.0))
+        made.out.posterior = replace(made.out.posterior, initial=-2.0)
+        count = nn.sparsity(made).weights
+        setattr(made.out, name, value)
+        with pytest.raises(ValueError, match=rf"share a weight, so its KL counts once, but {name}"):
+            nn.kl(made)
+        setattr(made.table, name, value)
+        assert nn.sparsity(made).weights == count
 
     def test_a_module_is_chosen_by_any_of_its_names(self):
         model = torch.nn.ModuleDict({"a": torch.nn.Linear(3, 3), "b": torch.nn.Linear(3, 3)})

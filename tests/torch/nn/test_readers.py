@@ -353,21 +353,29 @@ class TestAllowed:
             model(torch.randn(2, 4))
 
 
+@pytest.mark.filterwarnings("ignore:.torch.nn.utils.weight_norm:FutureWarning")
 @pytest.mark.parametrize("posterior", [nn.Additive(), nn.Multiplicative(), nn.Scaled()])
-def test_a_weight_with_a_mask(posterior):
-    """The hooks of `prune` assign it, so it is no parameter that the layer could watch."""
+@pytest.mark.parametrize(
+    ("compute", "remove"),
+    [
+        (lambda layer: nn.prune(layer, math.inf), lambda layer: prune.remove(layer, "weight")),
+        (torch.nn.utils.weight_norm, torch.nn.utils.remove_weight_norm),
+        (torch.nn.utils.spectral_norm, torch.nn.utils.remove_spectral_norm),
+    ],
+)
+def test_a_weight_that_hooks_compute(compute, remove, posterior):
+    """They assign it, so it is no parameter that the layer could watch."""
     model, x = nn.to_variational(Reads("network"), posterior=posterior), torch.randn(5, 4)
-    nn.prune(model, math.inf)
+    compute(model.inner)
     for _ in range(2):
         with pytest.raises(RuntimeError, match=REFUSED):
             model(x)
         model.inner(x).sum().backward()
-    plain = nn.to_sample(model, generator(3))
-    with nn.sampled(model, generator(3)):
-        torch.testing.assert_close(model(x), plain(x))
     model.eval()
+    with nn.sampled(model, generator(3)):
+        torch.testing.assert_close(model(x), model.inner(x))
     torch.testing.assert_close(model(x), model.inner(x))
-    prune.remove(model.inner, "weight")
+    remove(model.inner)
     assert isinstance(model.inner.weight, torch.nn.Parameter)
     torch.testing.assert_close(model(x), model.inner(x))
 

@@ -417,6 +417,18 @@ class TestDensity:
                     assert (torch.tensor(found) <= threshold).sum() == kept
         assert threshold_that_keeps(0.5, np.array([one, one * 2])) > 1.000005
 
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_neighbours_in_half_types(self, dtype):
+        """The comparison rounds the threshold to the type of log alpha."""
+        for last in (1.0014e-4, -0.37, 1.0, 7.3):
+            given = [torch.tensor(last, dtype=dtype)]
+            for _ in range(4):
+                given.append(torch.nextafter(given[-1], given[-1] + 1))
+            found = torch.stack(given)
+            for kept in range(1, 5):
+                threshold = threshold_that_keeps(kept / 5, found.double().numpy())
+                assert (found <= threshold).sum() == kept
+
     def test_a_nan_is_refused(self):
         """All thresholds keep a NaN, so none keeps the share."""
         layer = nn.VariationalLinear(6, 1)

@@ -259,6 +259,11 @@ def is_variable(node: Any) -> bool:
     return _of_variables(kind)
 
 
+def is_parameter(variable: Any) -> bool:
+    """Return whether a variable of Flax NNX is a parameter, and no statistic or cache."""
+    return derives(type(variable), "flax", "Param")
+
+
 @cache
 def _of_variables(kind: Any) -> bool:
     if derives(kind, "flax", "HijaxVariable"):

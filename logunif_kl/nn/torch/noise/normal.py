@@ -32,9 +32,9 @@ Tensor = torch.Tensor
 _CONTEXTS = ("_lk_sampling", "_lk_kept", "_lk_masks")
 
 
-PRUNED = "_lk_pruned"
-"""The attribute for the weight that hooks of `torch.nn.utils.prune` assign. In `weight` itself,
-other modules would find it without its noise."""
+COMPUTED = "_lk_computed"
+"""The attribute for a weight that hooks compute, which others would read without noise in `weight`.
+"""
 
 
 class StochasticModule(torch.nn.Module):
@@ -136,7 +136,7 @@ class StochasticModule(torch.nn.Module):
         """`weight`, for this package: `VariationalLayer` watches who reads the attribute."""
         own: Any = self
         found: Any = self._parameters.get("weight")
-        found = self.__dict__.get(PRUNED) if found is None else found
+        found = self.__dict__.get(COMPUTED) if found is None else found
         return own.weight if found is None else found
 
     def _lk_mask(self) -> Mask | None:

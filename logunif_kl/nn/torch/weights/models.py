@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn import Parameter
 
-from ...._errors import real_number, type_name
+from ...._errors import real_number, shown, type_name
 from ...penalty import check_of
 from ...terms import Term
 from ..arguments import check_gathered, check_module
@@ -230,6 +230,7 @@ def gaussians(model: Any) -> list[tuple[str, Weight, bool]]:
             found.append((name, weight, False))
             continue
         first, other, _ = found[at]
+        _check_same_divergence(first, other, name, weight)
         if weight.posterior.scaled or other.posterior.scaled:
             _check_same_scales(first, other, name, weight)
         if weight.padding != other.padding:
@@ -240,6 +241,19 @@ def gaussians(model: Any) -> list[tuple[str, Weight, bool]]:
             "logunif_kl.torch.nn.to_variational"
         )
     return found
+
+
+def _check_same_divergence(first: str, weight: Weight, second: str, other: Weight) -> None:
+    bounds = [each.posterior.max_log_alpha for each in (weight, other) if each.posterior.relative]
+    for name, ours, theirs in (
+        ("penalty", weight.penalty, other.penalty),
+        ("posterior.max_log_alpha", *(bounds if len(bounds) == 2 else (None, None))),
+    ):
+        if ours is not theirs and ours != theirs:
+            raise ValueError(
+                f"layers {first!r} and {second!r} share a weight, so its KL counts once, but {name} "
+                f"of the first is {shown(ours)} and of the second {shown(theirs)}: give both the same"
+            )
 
 
 def _check_same_scales(first: str, weight: Weight, second: str, other: Weight) -> None:

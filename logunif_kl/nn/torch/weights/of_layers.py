@@ -7,14 +7,15 @@ from typing import Any
 
 import torch
 from torch.nn.parameter import is_lazy
+from torch.nn.utils.parametrize import is_parametrized
 
 from ....torch._sharded import unsplit
 from ...posteriors import Additive
 from ...terms import Given, Units, shared_shape
 from .. import variances
-from ..hooks import mask_of, masked, own_parameter
+from ..hooks import mask_of, own_parameters
 from ..noise.local import Form, clamped, draw_weights
-from ..noise.normal import PRUNED
+from ..noise.normal import COMPUTED
 from ..noise.undrawn import reader, undrawn
 from .weight import VariationalModule, Weight
 
@@ -40,31 +41,32 @@ class GaussianWeights(VariationalModule):
         parameters = given.get("_parameters", {})
         if name in parameters:
             found = parameters[name]
-        elif name == "weight" and PRUNED in given:
-            found = given[PRUNED]
+        elif name == "weight" and COMPUTED in given:
+            found = given[COMPUTED]
         else:
             return super().__getattr__(name)
         if name == "weight" and (self._lk_draws or self._lk_masks or "scale" in parameters):
-            ready = own_parameter(self, self._log_variance_name) is not None
+            ready = own_parameters(self, self._log_variance_name)
             return self._weight_of(found) if ready else found
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Keep the masked weight that the hooks of `prune` assign, for `__getattr__`."""
-        if name == "weight" and masked(self, name):
-            self.__dict__[PRUNED] = value
+        """Keep a weight that hooks compute, as those of `prune` and `weight_norm`."""
+        computed = name == "weight" and type(value) is Tensor
+        if computed and name not in self._parameters and not is_parametrized(self, name):
+            self.__dict__[COMPUTED] = value
             return
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        if name == "weight" and PRUNED in self.__dict__:
-            name = PRUNED
+        if name == "weight" and COMPUTED in self.__dict__:
+            name = COMPUTED
         super().__delattr__(name)
 
     def _lk_become_plain(self) -> None:
         super()._lk_become_plain()
-        if PRUNED in self.__dict__:
-            self.__dict__["weight"] = self.__dict__.pop(PRUNED)
+        if COMPUTED in self.__dict__:
+            self.__dict__["weight"] = self.__dict__.pop(COMPUTED)
 
     def _weight_of(self, mean: Any) -> Any:
         """Return the means or, where noise is missed, the kept sample or an `UndrawnWeight`."""
