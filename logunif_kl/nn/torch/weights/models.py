@@ -251,8 +251,8 @@ def _check_same_divergence(first: str, weight: Weight, second: str, other: Weigh
     ):
         if ours is not theirs and ours != theirs:
             raise ValueError(
-                f"layers {first!r} and {second!r} share a weight, so its KL counts once, but {name} "
-                f"of the first is {shown(ours)} and of the second {shown(theirs)}: give both the same"
+                f"layers {first!r} and {second!r} share a weight, so its KL counts once, but "
+                f"{name} of one is {shown(ours)} and of the other {shown(theirs)}: give both the same"
             )
 
 
