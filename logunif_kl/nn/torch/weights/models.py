@@ -252,7 +252,7 @@ def _check_same_divergence(first: str, weight: Weight, second: str, other: Weigh
         if ours is not theirs and ours != theirs:
             raise ValueError(
                 f"layers {first!r} and {second!r} share a weight, so its KL counts once, but the "
-                f"{name} is {shown(ours)} in one and {shown(theirs)} in the other: give both the same"
+                f"{name} is {shown(ours)} in one and {shown(theirs)} in the other: make them equal"
             )
 
 
