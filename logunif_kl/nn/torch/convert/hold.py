@@ -34,7 +34,8 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
     holds, and each may end in any order. As for `sampling`, a context holds in all threads, and
     other modules stay in their mode. For a sample of its own in each thread or asynchronous task,
     use `to_sample`. If the model runs in a checkpoint, call ``backward`` within the context, too:
-    afterwards it raises RuntimeError.
+    afterwards it raises RuntimeError. Code outside of the model that computes with a weight, as in
+    ``model.layer.weight.sum()``, computes with the sample; ``detach()`` and ``data`` are the means.
 
     Parameters
     ----------
