@@ -33,6 +33,9 @@ from .weights.weight import Weight, parts_of
 Array = Any
 Where = Callable[[str, Any], bool]
 
+_NO_PARAMETERS = ("batch_stats", "cache", "intermediates", "perturbations")
+"""The collections of Flax Linen beside "params"."""
+
 
 def to_variational(
     tree: Any,
@@ -57,8 +60,8 @@ def to_variational(
         ``where(path, leaf)`` is true for the arrays to replace. `path` is a dotted path, such as
         ``"layers.0.weight"``. By default all floating-point arrays of two dimensions or more,
         except those with "bias" in their path, those that Flax NNX keeps in a variable other than
-        `flax.nnx.Param`, such as statistics and caches, and those beside "params" in the
-        collections of Flax Linen.
+        `flax.nnx.Param`, and the "batch_stats", "cache", "intermediates" and "perturbations" beside
+        the "params" of Flax Linen.
     posterior, input_axis, output_axis : optional
         See `Weight.from_mean`. The axes are -2 and -1 in Flax, and 1 and 0 in Equinox.
 
@@ -109,7 +112,6 @@ def to_variational(
     made = False
     done: dict[int, Any] = {}
     paths: dict[int, list[Any]] = {}
-    collections = where is None and isinstance(tree, Mapping) and "params" in tree
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]:
         if is_variable(leaf):
             parameter = where is not None or is_parameter(leaf)
@@ -117,8 +119,11 @@ def to_variational(
         elif is_weight(leaf):
             done |= {id(each): copied(each) for each in leaves_of(leaf) if is_variable(each)}
 
+    linen = where is None and not paths and isinstance(tree, Mapping) and "params" in tree
+    left = _NO_PARAMETERS if linen else ()
+
     def is_chosen(path: Any, leaf: Any) -> bool:
-        if collections and path[0].key != "params":
+        if left and path[0].key in left:
             return False
         return bool(chosen(jax.tree_util.keystr(path, simple=True, separator="."), leaf))
 

@@ -136,6 +136,10 @@ def test_only_parameters_are_chosen():
     assert nn.sparsity(chosen).weights == 12
     collections = {name: {"w": jnp.ones((2, 3))} for name in ("params", "batch_stats", "cache")}
     assert nn.sparsity(nn.to_variational(collections)).weights == 6
+    named = {"params": jnp.ones((2, 3)), "head": jnp.ones((3, 1))}
+    assert nn.sparsity(nn.to_variational(named)).weights == 9
+    state = {name: nnx.Param(jnp.ones((2, 3))) for name in ("params", "cache")}
+    assert nn.sparsity(nn.to_variational(state)).weights == 12
 
 
 class TestSharedWeights:

@@ -52,8 +52,13 @@ class GaussianWeights(VariationalModule):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Keep a weight that hooks compute, as those of `prune` and `weight_norm`."""
-        computed = name == "weight" and type(value) is Tensor
-        if computed and name not in self._parameters and not is_parametrized(self, name):
+        computed = isinstance(value, Tensor) and not isinstance(value, torch.nn.Parameter)
+        if (
+            name == "weight"
+            and computed
+            and name not in self._parameters
+            and not is_parametrized(self, name)
+        ):
             self.__dict__[COMPUTED] = value
             return
         super().__setattr__(name, value)
