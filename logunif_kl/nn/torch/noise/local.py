@@ -2,8 +2,7 @@
 
 `sample_output` has two implementations. `composite` uses ordinary operations of torch, and supports
 compilers, transforms and DTensors. `_Fused` takes only plain tensors, and reads and writes them
-half as often as `composite`. For the backward pass it keeps the input, as a deterministic layer
-does, and one tensor of the output's size.
+half as often. It keeps the input, as a deterministic layer does, and one tensor like the output.
 """
 
 # mypy: allow-untyped-calls, no-warn-return-any
@@ -151,10 +150,10 @@ def without_autocast(device: str) -> Any:
 
 
 def _fusible(*tensors: Tensor | None) -> bool:
-    # Also within a mode, which may see only one of the two runs of a checkpoint.
     if torch.compiler.is_compiling() or transformed():
         return False
     given = [x for x in tensors if x is not None]
+    # A mode may see only one of the two runs of a checkpoint.
     if given[0].is_meta or not concrete(*given):
         return False
     found = {x.dtype for x in given}
@@ -194,18 +193,16 @@ class _Fused(Function):
             variances = _cast(variances_of(weight, given, form), _second(dtype))
             squares = _squares(input, dtype)
             variance = layer._product(squares, variances, None)
-            if observed():  # Selective checkpoints refuse changes of what they keep.
-                deviation = variance.clamp(min=0.0).sqrt()
-                output = torch.addcmul(output, _cast(deviation, dtype), noise)
-                ratio = _cast(noise, deviation.dtype) / _bounded(deviation, torch.threshold)
-            else:
-                deviation = _root(variance)
-                # addcmul_ would fail if the layer returned a view.
-                if output._is_view():
-                    output = torch.addcmul(output, _cast(deviation, dtype), noise)
-                else:
-                    output.addcmul_(_cast(deviation, dtype), noise)
-                ratio = _cast(noise, deviation.dtype).div_(_bounded(deviation, torch.threshold_))
+            ratio = _cast(noise, variance.dtype)
+            # Divide by inf where the deviation is at most `least`, so that its gradient is 0 there.
+            least = torch.finfo(variance.dtype).tiny ** 0.5
+            # Change nothing in place if a selective checkpoint may keep it, or if it is a view.
+            seen = observed()
+            deviation = variance.clamp(min=0.0).sqrt() if seen else _root(variance)
+            add = torch.addcmul if seen or output._is_view() else Tensor.addcmul_
+            output = add(output, _cast(deviation, dtype), noise)
+            bounded = (torch.threshold if seen else torch.threshold_)(deviation, least, math.inf)
+            ratio = ratio / bounded if seen else ratio.div_(bounded)
         few = variances.dtype == x.dtype == weight.dtype and dtype.itemsize > 2
         few = few and variances.numel() + squares.numel() <= _FEW
         ctx.save_for_backward(x, weight, bias, given, ratio, *((variances, squares) if few else ()))
@@ -266,11 +263,6 @@ def _gradients(
         if for_weight:
             d_weight = torch.addcmul(d_weight, d_deviations, root, value=2)
     return d_input, d_weight, d_bias, d_given
-
-
-def _bounded(deviation: Tensor, threshold: Callable[..., Tensor]) -> Tensor:
-    """Replace deviations whose gradient underflows by inf, so that the gradient is 0 there."""
-    return threshold(deviation, torch.finfo(deviation.dtype).tiny ** 0.5, math.inf)
 
 
 def _to(dtype: torch.dtype, *given: Tensor | None) -> list[Any]:

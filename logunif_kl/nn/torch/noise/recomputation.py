@@ -36,7 +36,6 @@ _FRAMES = {
     "unpack_hook": ("frame", True),
 }
 
-
 _FUNCTIONS = (torch.autograd.Function.apply.__code__, BackwardCFunction.apply.__code__)
 
 _ITS_OWN = ("torch.utils.checkpoint", "torch._")
@@ -325,7 +324,7 @@ def _hooked() -> Any:
     PyTorch's composable checkpoints begin and end in hooks of a module.
     """
     hooks: Any = _top_saved_tensors_default_hooks(True)
-    pack: Any = hooks[0] if hooks else None
+    pack: Any = hooks and hooks[0]
     if getattr(pack, "__module__", None) != "torch.utils.checkpoint":
         return None
     variables = pack.__code__.co_freevars
