@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.distributed import _composable as composable  # noqa: E402
 from torch.nn.utils import parametrizations  # noqa: E402
 from torch.utils.checkpoint import (  # noqa: E402
     checkpoint,
@@ -18,7 +19,7 @@ from torch.utils.checkpoint import (  # noqa: E402
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
-from tests.torch.nn.cases import Pair, compiled, seeded  # noqa: E402
+from tests.torch.nn.cases import Calls, Pair, compiled, seeded  # noqa: E402
 
 # Most of these tests are of layers without noise, of which the ELBO warns.
 pytestmark = pytest.mark.filterwarnings("ignore:The model is in evaluation mode")
@@ -479,6 +480,14 @@ class TestMasks:
         expected = slopes(lambda layer, x: layer(x))
         for run in runs:
             torch.testing.assert_close(slopes(run), expected)
+
+        def within(layer, x):
+            found = once(layer, x)
+            return (found[0] if isinstance(found, tuple) else found).tanh()
+
+        if not reentrant:  # The hooks of the inner checkpoint hide those of the outer one.
+            composed = lambda layer, x: composable.checkpoint(Calls(within, layer))(x)  # noqa: E731
+            torch.testing.assert_close(slopes(composed), slopes(within))
 
     @pytest.mark.parametrize("context", ["mask", nn.sampled, nn.sampling])
     def test_a_compiled_part_in_a_reentrant_checkpoint(self, context):

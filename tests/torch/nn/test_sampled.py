@@ -945,6 +945,28 @@ class TestTransforms:
         assert not torch.equal(model(x), model(x))
         assert model.held[0]._lk_held.own.outside == []
 
+    @pytest.mark.filterwarnings("ignore:The .grad attribute")  # by the compiler
+    @pytest.mark.parametrize("reentrant", [False, True])
+    def test_a_compiled_part_in_a_checkpoint(self, reentrant):
+        """The compiler does not know that a backward pass runs the second run."""
+
+        def twice(cell, x):
+            return cell(torch.nn.functional.dropout(cell(x), 0.4))
+
+        torch.compiler.reset()
+        model = nn.to_variational(Calls(twice, torch.nn.GRUCell(3, 3)), posterior=NOISY)
+        model.held[0].compile(backend="eager")
+        x = torch.eye(3).requires_grad_()
+        again = partial(torch.utils.checkpoint.checkpoint, model, use_reentrant=reentrant)
+
+        def found(run):
+            model.zero_grad()
+            x.grad = None
+            seeded(run, x).sin().sum().backward()
+            return [x.grad, *[weight.grad for weight in model.parameters()]]
+
+        torch.testing.assert_close(found(again), found(model))
+
     @pytest.mark.parametrize("reentrant", [False, True])
     def test_calls_that_begin_in_a_checkpoint_are_apart(self, reentrant):
         model = nn.to_variational(torch.nn.RNN(3, 3), posterior=NOISY)

@@ -14,7 +14,7 @@ from ....torch._internals import traced_to_leave
 from ..arguments import check_channels, check_features
 from ..moments.moments import check_input
 from ..noise.local import without_autocast
-from ..noise.recomputation import versions_of
+from ..noise.mask import versions_of
 from ..shrink.kinds import groups_of
 from .matrices import KEPT, Made, of_scipy, of_torch, wide
 

@@ -57,16 +57,20 @@ class _State:
         """By the `id` of the parameters of a weight, and by that of a module and a name."""
         self.began: list[Any] = []
         """The checkpoints in which the outermost call began."""
-        self.within: list[int] = []
-        """The backward pass in which the outermost call began."""
+        self.within: list[int] | None = []
+        """The backward pass in which the outermost call began, or None for one in a graph."""
         self.outside: list[Any] = []
         """What calls held, from outside in, within which a backward pass runs the call."""
 
     def is_called(self) -> bool:
         """Whether a call runs, and not a backward pass within it."""
-        return bool(self.calls) and backward_pass() == self.within
+        return bool(self.calls) and not self.is_other(backward_pass())
 
-    def begin_or_end_pass(self, within: list[int]) -> None:
+    def is_other(self, within: list[int] | None) -> bool:
+        """Whether this is another backward pass than that of the outermost call."""
+        return within is not None and self.within is not None and within != self.within
+
+    def begin_or_end_pass(self, within: list[int] | None) -> None:
         if self.calls and within:
             # A second run for a checkpoint, which draws what the first run drew.
             held = self.calls, self.samples, self.began, self.within
@@ -121,7 +125,7 @@ class Draws:
         for name in module.__dict__.get("_lk_gaussian", ()):
             module._lk_parameter(name)  # type: ignore[operator]
         within = backward_pass()
-        if within != own.within:
+        if own.is_other(within):
             own.begin_or_end_pass(within)
         if own.calls and module is own.calls[0] and not _is_called(module):
             # A KeyboardInterrupt ended the last call, after which PyTorch calls no hooks.

@@ -17,9 +17,9 @@ from torch.nn.utils import parametrize
 
 from ....torch._internals import batched, called_by_compiler, concrete, transformed
 from ..hooks import own_parameter
+from .mask import Mask
 from .recomputation import (
     OPENED,
-    Mask,
     as_before,
     may_be_checkpointed,
     may_run_again,

@@ -8,22 +8,24 @@ but it does not know our contexts.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from operator import is_not
-from threading import get_ident
 from types import FrameType
 from typing import Any
 
 import torch
 from torch import is_inference_mode_enabled
 from torch._C import _current_graph_task_id, _is_fwd_grad_enabled
-from torch._C._autograd import _top_saved_tensors_default_hooks
+from torch._C._autograd import (
+    _pop_saved_tensors_default_hooks,
+    _push_saved_tensors_default_hooks,
+    _top_saved_tensors_default_hooks,
+)
 from torch.autograd.function import BackwardCFunction
 from torch.compiler import is_compiling
 
-from ....torch._internals import PLAIN_TYPES, called_by_compiler, transformed, unobserved
-from ...sparsity import is_noisy
+from ....torch._internals import PLAIN_TYPES, called_by_compiler, transformed
+from .mask import Mask
 
 Tensor = torch.Tensor
 
@@ -43,48 +45,6 @@ _ITS_OWN = ("torch.utils.checkpoint", "torch._")
 
 OPENED: list[bool] = []
 """Not empty once the process has opened a context. Until then, second runs need no check."""
-
-
-def versions_of(tensors: list[Any]) -> int | None:
-    """Count the changes of tensors in place, or return None if PyTorch does not count them."""
-    try:
-        return sum([each._version for each in tensors])
-    except RuntimeError:  # for tensors that were made within torch.inference_mode
-        return None
-
-
-class Mask:
-    """The means that one run of a model with `ELBO(mask_from=)` leaves out."""
-
-    def __init__(self, threshold: float) -> None:
-        self.threshold = threshold
-        self._noisy: dict[Any, tuple[Tensor, list[Tensor], int | None]] = {}
-        self.thread = 0 if is_compiling() else get_ident()
-
-    def applied(
-        self, key: Any, mean: Tensor, log_alpha: Callable[[], Tensor], parameters: list[Tensor]
-    ) -> Tensor:
-        """Return means without the noisy ones, found once for each key while nothing changes.
-
-        `parameters` are those of the posterior: in one run of a model, `functional_call` may
-        replace them, or the model may change them.
-        """
-        if is_compiling():
-            noisy = is_noisy(log_alpha().detach(), self.threshold)
-            return mean.masked_fill(noisy, 0.0)
-        given = [mean, *parameters]
-        versions = versions_of(given)
-        found = self._noisy.get(key)
-        if (
-            found is None
-            or versions is None
-            or versions != found[2]
-            or any(map(is_not, given, found[1]))
-        ):
-            with torch.no_grad(), unobserved():  # because a second run finds it
-                found = is_noisy(log_alpha(), self.threshold), given, versions
-            self._noisy[key] = found
-        return mean.masked_fill(found[0], 0.0)
 
 
 class _FirstRun:
@@ -109,12 +69,15 @@ _OTHER_NOISE = (
 )
 
 
-def backward_pass() -> list[int]:
+def backward_pass() -> list[int] | None:
     """Return the number of the backward pass that runs the caller, if one does.
 
-    A list, because with dynamic=True torch.compile loses changes of numbers at graph breaks.
+    A list, because with dynamic=True torch.compile loses changes of numbers at graph breaks. In
+    compiled code the result is None, because a graph may run in any pass.
     """
-    run = -1 if is_compiling() else _current_graph_task_id()
+    if is_compiling():
+        return None
+    run = _current_graph_task_id()
     return [] if run == -1 else [run]
 
 
@@ -294,8 +257,7 @@ def _regions() -> Iterator[tuple[bool, Any]]:
     frame: FrameType | None = sys._getframe(1)
     inner: FrameType | None = None
     hooked = _hooked()
-    if hooked is not None:
-        yield False, hooked
+    yield from ((False, found) for found in hooked)
     while frame is not None:
         code = frame.f_code
         of_function = code is _FUNCTIONS[0] or code is _FUNCTIONS[1]
@@ -311,26 +273,35 @@ def _regions() -> Iterator[tuple[bool, Any]]:
             found = frame.f_locals.get(name)
             if name == "gen" and found is not None:
                 found = found.gi_frame.f_locals.get("new_frame")
-            if found is not None and (repeated or found is not hooked):
+            if found is not None and (repeated or all(found is not each for each in hooked)):
                 yield repeated, found
                 if repeated:
                     return
         inner, frame = frame, frame.f_back
 
 
-def _hooked() -> Any:
-    """Return the innermost checkpoint in its first run, if `checkpoint` has no frame there.
+def _hooked() -> list[Any]:
+    """Return the checkpoints of the caller that hooks of saved tensors show to be in a first run.
 
-    PyTorch's composable checkpoints begin and end in hooks of a module.
+    PyTorch's composable checkpoints have no function of `torch.utils.checkpoint` around it.
     """
-    hooks: Any = _top_saved_tensors_default_hooks(True)
-    pack: Any = hooks and hooks[0]
-    if getattr(pack, "__module__", None) != "torch.utils.checkpoint":
-        return None
-    variables = pack.__code__.co_freevars
-    return (
-        pack.__closure__[variables.index("frame")].cell_contents if "frame" in variables else None
-    )
+    given: list[Any] = []
+    found: list[Any] = []
+    while True:
+        hooks: Any = _top_saved_tensors_default_hooks(True)
+        if hooks is None:
+            break
+        given.append(hooks)
+        _pop_saved_tensors_default_hooks()
+    for hooks in given[::-1]:
+        _push_saved_tensors_default_hooks(*hooks)
+    for pack, _ in given:
+        if getattr(pack, "__module__", None) == "torch.utils.checkpoint":
+            variables = pack.__code__.co_freevars
+            if "frame" not in variables:
+                break  # a second run, for which what lies outside of it asked
+            found.append(pack.__closure__[variables.index("frame")].cell_contents)
+    return found
 
 
 def _is_recorded(found: BackwardCFunction) -> bool:

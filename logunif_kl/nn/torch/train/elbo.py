@@ -17,8 +17,8 @@ from ...._errors import real_number, type_name
 from ...sparsity import check_threshold
 from ..arguments import whole_number
 from ..moments.moments import Moments
+from ..noise.mask import Mask
 from ..noise.normal import StochasticModule
-from ..noise.recomputation import Mask
 from ..predict.inputs import call, logits_of
 from ..predict.sampling import changing
 from ..predict.vbp import VBP
