@@ -3,7 +3,7 @@
 import copy
 import math
 import pickle
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -350,6 +350,30 @@ class TestShared:
             nn.kl(made)
         setattr(made.table, name, value)
         assert nn.sparsity(made).weights == count
+
+    def test_one_weight_with_two_copies_of_a_prior(self):
+        """Priors that cannot be compared are taken for equal, unless they may be trained."""
+
+        class Plain:
+            def neg_kl(self, mu, log_sigma2):
+                return -0.5 * (mu.square() + log_sigma2.exp() - log_sigma2 - 1.0)
+
+        @dataclass
+        class WithTensor(Plain):
+            scale: torch.Tensor
+
+        class Trained(Plain, torch.nn.Module):
+            pass
+
+        scale = torch.ones(2)
+        for first, second in ((Plain(), Plain()), (WithTensor(scale), WithTensor(scale.clone()))):
+            made = nn.to_variational(Tied(), penalty=first)
+            expected = nn.kl(made)
+            made.out.penalty = second
+            assert nn.kl(made) == expected
+        made.out.penalty = Trained()
+        with pytest.raises(ValueError, match="its KL counts once, but the penalty"):
+            nn.kl(made)
 
     def test_a_module_is_chosen_by_any_of_its_names(self):
         model = torch.nn.ModuleDict({"a": torch.nn.Linear(3, 3), "b": torch.nn.Linear(3, 3)})

@@ -249,11 +249,24 @@ def _check_same_divergence(first: str, weight: Weight, second: str, other: Weigh
         ("penalty", weight.penalty, other.penalty),
         ("posterior.max_log_alpha", *(bounds if len(bounds) == 2 else (None, None))),
     ):
-        if ours is not theirs and ours != theirs:
+        if _differ(ours, theirs):
             raise ValueError(
                 f"layers {first!r} and {second!r} share a weight, so its KL counts once, but the "
                 f"{name} is {shown(ours)} in one and {shown(theirs)} in the other: make them equal"
             )
+
+
+def _differ(ours: Any, theirs: Any) -> bool:
+    """Whether two options have another meaning, as far as they can be compared."""
+    if ours is theirs:
+        return False
+    if isinstance(ours, torch.nn.Module) or isinstance(theirs, torch.nn.Module):
+        return True
+    try:
+        same = type(ours) is type(theirs) and type(ours).__eq__ is object.__eq__
+        return bool(ours != theirs) and not same
+    except (RuntimeError, TypeError, ValueError):  # of arrays
+        return False
 
 
 def _check_same_scales(first: str, weight: Weight, second: str, other: Weight) -> None:
