@@ -263,7 +263,7 @@ def _differ(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, torch.nn.Module) or isinstance(theirs, torch.nn.Module):
         return True
     try:
-        same = type(ours) is type(theirs) and type(ours).__eq__ is object.__eq__
+        same = type(ours) is type(theirs) and getattr(type(ours), "__eq__", None) is object.__eq__
         return bool(ours != theirs) and not same
     except (RuntimeError, TypeError, ValueError):  # of arrays
         return False
