@@ -118,6 +118,15 @@ def transformed() -> bool:
     )
 
 
+def pushed(*tensors: Tensor) -> bool:
+    """Whether a transform of torch.func is active, or a tensor has a tangent of forward mode."""
+    if not _COMPLETE or _are_functorch_transforms_active():
+        return True
+    if forward_ad._current_level < 0:
+        return False
+    return any(forward_ad.unpack_dual(x).tangent is not None for x in tensors)
+
+
 def pushed_forward() -> bool:
     """Whether forward-mode differentiation is active, which gives every output a tangent."""
     if not _COMPLETE:

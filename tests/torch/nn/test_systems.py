@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.autograd.forward_ad import dual_level  # noqa: E402
 from torch.distributed import _composable as composable  # noqa: E402
 from torch.utils.checkpoint import (  # noqa: E402
     CheckpointPolicy,
@@ -292,13 +293,14 @@ class TestCheckpoint:
         assert torch.equal(model.generator.get_state(), after)
 
     @every_pair
-    def test_a_mode_that_sees_only_one_run(self, case, posterior, estimator):
+    @pytest.mark.parametrize("mode", [partial(FlopCounterMode, display=False), dual_level])
+    def test_a_mode_that_sees_only_one_run(self, case, posterior, estimator, mode):
         layer, x = layer_and_input(case, posterior, estimator=estimator)
         if x.ndim == 4:
             x = x.to(memory_format=torch.channels_last)
         expected = slopes(layer, seeded(layer, x).sin().sum())
         again = partial(checkpoint, layer, x, use_reentrant=False)
-        with FlopCounterMode(display=False):
+        with mode():
             output = seeded(again)
         close(slopes(layer, output.sin().sum()), expected)
         for run in (partial(layer, x), again):

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch.autograd import Function
 
-from ....torch._internals import concrete, observed, transformed
+from ....torch._internals import concrete, observed, pushed
 
 Tensor = torch.Tensor
 Draw = Callable[[Tensor], Tensor]
@@ -150,11 +150,9 @@ def without_autocast(device: str) -> Any:
 
 
 def _fusible(*tensors: Tensor | None) -> bool:
-    if torch.compiler.is_compiling() or transformed():
-        return False
     given = [x for x in tensors if x is not None]
-    # A mode may see only one of the two runs of a checkpoint.
-    if given[0].is_meta or not concrete(*given):
+    # A mode, or a level of forward mode, may be open in only one of the two runs of a checkpoint.
+    if torch.compiler.is_compiling() or pushed(*given) or given[0].is_meta or not concrete(*given):
         return False
     found = {x.dtype for x in given}
     if torch.is_autocast_enabled(given[0].device.type):
