@@ -13,7 +13,7 @@ from . import _cpu, _cpu_float32, _operators
 from ._composite import Composite, Recomputed
 from ._cpu import Cpu
 from ._cpu_float32 import CpuFloat32
-from ._internals import being_compiled, plain, transformed
+from ._internals import being_compiled, plain, pushed
 from ._namespace import working
 from ._operators import Operators
 from ._sharded import distributed, on_shards
@@ -97,7 +97,7 @@ def choose_early(*tensors: Tensor) -> Composite | None:
     Under a transform of `torch.func`, and for a tensor that has escaped from one, return None,
     because forward gets other tensors than its caller has.
     """
-    if transformed():
+    if pushed(*tensors):
         return None
     backend = choose(*tensors)
     return None if backend is _COMPOSITE else backend

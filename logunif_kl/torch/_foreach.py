@@ -16,7 +16,7 @@ from torch.autograd import Function
 
 from . import _backends, _rules
 from ._api import neg_kl, neg_kl_normal
-from ._internals import direct_apply, plain, transformed
+from ._internals import direct_apply, plain, pushed
 
 Tensor = torch.Tensor
 
@@ -38,7 +38,7 @@ def total(terms: Sequence[Term]) -> Tensor:
                 "given: pass tensors of one shape"
             )
     tensors = [x for arguments, _ in terms for x in arguments]
-    if torch.compiler.is_compiling() or transformed() or not plain(*tensors):
+    if torch.compiler.is_compiling() or pushed(*tensors) or not plain(*tensors):
         first, *others = [_one(arguments, count) for arguments, count in terms]
         return sum(others, first)
     shapes = tuple((len(arguments), count) for arguments, count in terms)

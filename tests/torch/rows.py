@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import func
 from torch.autograd import forward_ad
+from torch.utils.checkpoint import checkpoint
 
 Orders = tuple[int, ...]
 Found = dict[Orders, torch.Tensor]
@@ -139,6 +140,15 @@ def forward_over_reverse(f: Callable, x: list) -> Found:
     return found
 
 
+def checkpoint_of_a_forward_mode(f: Callable, x: list) -> Found:
+    """The second run is outside of the mode, and saves what the first run saved."""
+    x = [a.detach().requires_grad_() for a in x]
+    one = torch.ones_like(x[0], requires_grad=True)
+    with forward_ad.dual_level():
+        found = checkpoint(lambda *x: f(*x) * one, *x, use_reentrant=False)
+    return dict(zip(_units(len(x)), torch.autograd.grad(found.sum(), x), strict=True))
+
+
 EAGER: dict[str, Callable[[Callable, list], Found]] = {
     "value": value,
     "backward": _backwards(1),
@@ -146,6 +156,7 @@ EAGER: dict[str, Callable[[Callable, list], Found]] = {
     "third backward": _backwards(3),
     "forward mode": forward_mode,
     "forward over reverse": forward_over_reverse,
+    "checkpoint of a forward mode": checkpoint_of_a_forward_mode,
 }
 TRANSFORMS: dict[str, Callable[[Callable, list], Found]] = {
     "grad": grad,
