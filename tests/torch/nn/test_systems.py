@@ -525,6 +525,16 @@ class TestLazy:
         assert torch.equal(seeded(layer, x), seeded(made, x))
         assert torch.equal(layer.eval()(x), made.eval()(x))
 
+    @CASES
+    @pytest.mark.parametrize("posterior", EVERY)
+    def test_of_a_state_without_variances(self, lazy, full, arguments, shape, posterior):
+        made = full(shape[1], *arguments, posterior=EVERY[posterior])
+        state = {name: made.state_dict()[name] for name in ("weight", "bias")}
+        layer = lazy(*arguments, posterior=EVERY[posterior])
+        layer.load_state_dict(state, strict=False)
+        layer(torch.randn(shape))
+        exactly(layer.state_dict(), made.state_dict())
+
     def test_the_device_and_type(self):
         layer = nn.LazyVariationalLinear(2, dtype=torch.float64)
         layer(torch.ones(1, 3, dtype=torch.float64))

@@ -36,6 +36,8 @@ def sampled(model: torch.nn.Module, generator: torch.Generator | None = None) ->
     use `to_sample`. If the model runs in a checkpoint, call ``backward`` within the context, too:
     afterwards it raises RuntimeError. Code outside of the model that computes with a weight, as in
     ``model.layer.weight.sum()``, computes with the sample; ``detach()`` and ``data`` are the means.
+    A tensor that was read before its parameter changed stays the sample of that time: read the
+    attribute again.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ class VariationalLayer(GaussianWeights):
         self._lk_reset_variances()
 
     def _lk_initial_values(self) -> dict[str, float]:
-        names = self._shapes(self._lk_stored.shape)
+        names = self._shapes(())
         return {name: 1.0 if name == "scale" else self.posterior.initial for name in names}
 
     def reset_parameters(self) -> None:

@@ -37,11 +37,13 @@ class _Lazy(VariationalLayer):
 
     def initialize_parameters(self, input: Tensor) -> None:
         """Infer the parameters' shapes from an input, and initialise the parameters."""
+        initial = self._lk_initial_values()
         for name, shape in self._shapes(self._weight_shape(input)).items():
             parameter: Any = self._parameters[name]
             if is_lazy(parameter):
                 with torch.no_grad():
                     parameter.materialize(shape)
+                    parameter.fill_(initial[name])  # also if the means have been loaded
         super().initialize_parameters(input)  # type: ignore[misc]
 
     def _weight_shape(self, input: Tensor) -> tuple[int, ...]:
