@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -112,18 +112,22 @@ def to_variational(
     made = False
     done: dict[int, Any] = {}
     paths: dict[int, list[Any]] = {}
-    for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]:
+    leaves = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]
+    for path, leaf in leaves:
         if is_variable(leaf):
             parameter = where is not None or is_parameter(leaf)
             paths.setdefault(id(leaf), []).extend([path] if parameter else [])
         elif is_weight(leaf):
             done |= {id(each): copied(each) for each in leaves_of(leaf) if is_variable(each)}
 
-    linen = where is None and not paths and isinstance(tree, Mapping) and "params" in tree
-    left = _NO_PARAMETERS if linen else ()
+    # Where the trees of Flax Linen's variables are, each with its "params".
+    linen: set[Any] = set()
+    if where is None and not paths:
+        for path, _ in leaves:
+            linen |= {path[:at] for at, key in enumerate(path) if _name(key) == "params"}
 
     def is_chosen(path: Any, leaf: Any) -> bool:
-        if left and path[0].key in left:
+        if any(_name(key) in _NO_PARAMETERS and path[:at] in linen for at, key in enumerate(path)):
             return False
         return bool(chosen(jax.tree_util.keystr(path, simple=True, separator="."), leaf))
 
@@ -155,6 +159,11 @@ def to_variational(
             "parameters of a model, or another function as where"
         )
     return found
+
+
+def _name(key: Any) -> Any:
+    """Return the name in a key of a path, of a dict or of an attribute."""
+    return getattr(key, "key", getattr(key, "name", None))
 
 
 def sample(tree: Any, key: Any) -> Any:

@@ -3,6 +3,7 @@
 import re
 import textwrap
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ pytest.importorskip("optax")
 import jax
 import jax.numpy as jnp
 import optax
-from flax import nnx, serialization
+from flax import nnx, serialization, struct
 
 from logunif_kl.jax import nn
 
@@ -123,6 +124,13 @@ def test_a_shared_variable_is_chosen_by_any_of_its_paths():
     assert found.one.weight is found.other.weight
 
 
+@struct.dataclass
+class State:
+    params: Any
+    batch_stats: Any
+    cache: Any
+
+
 def test_only_parameters_are_chosen():
     """Not caches, statistics and intermediate values, unless the user chooses them."""
     attention = nnx.MultiHeadAttention(2, 8, decode=True, rngs=nnx.Rngs(0))
@@ -135,7 +143,9 @@ def test_only_parameters_are_chosen():
     chosen = nn.to_variational(attention, lambda path, leaf: path.startswith("seen"))
     assert nn.sparsity(chosen).weights == 12
     collections = {name: {"w": jnp.ones((2, 3))} for name in ("params", "batch_stats", "cache")}
-    assert nn.sparsity(nn.to_variational(collections)).weights == 6
+    several = {"first": collections, "others": [collections, collections]}
+    for tree, weights in (collections, 6), (several, 18), (State(**collections), 6):
+        assert nn.sparsity(nn.to_variational(tree)).weights == weights
     named = {"params": jnp.ones((2, 3)), "head": jnp.ones((3, 1))}
     assert nn.sparsity(nn.to_variational(named)).weights == 9
     state = {name: nnx.Param(jnp.ones((2, 3))) for name in ("params", "cache")}
