@@ -74,9 +74,10 @@ def to_variational(
     Raises
     ------
     TypeError
-        If `where` cannot be called, or `posterior` is not a posterior.
+        If `where` cannot be called, `posterior` is not a posterior, or the tree is the State of a
+        Flax NNX module with `Weight` nodes, which Flax writes as dicts: pass the module.
     ValueError
-        If there is no such array.
+        If there is no such array, or it is a ``log_sigma2`` or ``log_alpha`` beside a ``mean``.
 
     See Also
     --------
@@ -126,10 +127,20 @@ def to_variational(
         for path, _ in leaves:
             linen |= {path[:at] for at, key in enumerate(path) if _name(key) == "params"}
 
+    beside_means = {path[:-1] for path, _ in leaves if path and _name(path[-1]) == "mean"}
+
     def is_chosen(path: Any, leaf: Any) -> bool:
         if any(_name(key) in _NO_PARAMETERS and path[:at] in linen for at, key in enumerate(path)):
             return False
-        return bool(chosen(jax.tree_util.keystr(path, simple=True, separator="."), leaf))
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        if not chosen(name, leaf):
+            return False
+        if path and _name(path[-1]) in ("log_sigma2", "log_alpha") and path[:-1] in beside_means:
+            raise ValueError(
+                f"{name!r} is beside a mean, so it looks like a part of a Weight that became a "
+                "dict: pass the module or tree that holds the Weight, or leave it out by where"
+            )
+        return True
 
     def replaced(path: Any, leaf: Any, variable: int = -1) -> Any:
         nonlocal made

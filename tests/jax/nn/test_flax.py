@@ -3,6 +3,7 @@
 import re
 import textwrap
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,21 @@ def test_only_parameters_are_chosen():
     assert nn.sparsity(nn.to_variational(named)).weights == 9
     state = {name: nnx.Param(jnp.ones((2, 3))) for name in ("params", "cache")}
     assert nn.sparsity(nn.to_variational(state)).weights == 12
+
+
+@pytest.mark.parametrize("kind", [nn.Additive, nn.Multiplicative, nn.Scaled])
+def test_a_state_has_no_weights(kind):
+    """Flax makes dicts of them, so that the KL would be that of the other weights."""
+    module = Tied(kind())
+    module.converted = nnx.Linear(3, 2, rngs=nnx.Rngs(0))
+    module = nn.to_variational(module)
+    graph, state = nnx.split(module)
+    for function in nn.kl, nn.sparsity, nn.to_variational, partial(nn.prune, threshold=3.0):
+        with pytest.raises(TypeError, match=r"^a State of a Flax NNX module was given"):
+            function(state)
+    assert nn.kl(nnx.merge(graph, state)) == nn.kl(module)
+    with pytest.raises(ValueError, match=r"^'.*log_.*' is beside a mean"):
+        nn.to_variational(nnx.to_pure_dict(state))
 
 
 class TestSharedWeights:

@@ -183,6 +183,17 @@ class TestReaders:
         torch.testing.assert_close(compute(model, x), nn.to_deterministic(model)(x))
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # by the compiler
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_graph_reads_the_sample(kind):
+    torch.compiler.reset()
+    network, compute = READERS["network"]
+    model, x = made(kind, network), torch.randn(5, 4)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    with nn.sampled(model):
+        torch.testing.assert_close(compute(compiled, x), compute(model, x))
+
+
 def product(self, x):
     return F.linear(x, self.inner.weight)
 

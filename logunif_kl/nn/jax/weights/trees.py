@@ -3,7 +3,7 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -58,7 +58,8 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
         return -KL of each weight, if the arrays of a `Weight` do not fit its posterior, or if `of`
         does not. With `Correlated` the KL of the weights is infinite (Hron et al. 2017, section 3).
     TypeError
-        If the arrays of a `Weight`, or `penalty`, have a wrong type.
+        If the arrays of a `Weight`, or `penalty`, have a wrong type, or if the tree is the State of
+        a Flax NNX module with `Weight` nodes, which Flax writes as dicts: pass the module.
 
     See Also
     --------
@@ -250,6 +251,12 @@ def _flat(tree: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
 
 
 def is_leaf(node: Any) -> bool:
+    named = isinstance(node, Mapping) and ("log_sigma2" in node or "log_alpha" in node)
+    if named and is_variable(node.get("mean")):
+        raise TypeError(
+            "a State of a Flax NNX module was given, in which Flax writes Weight nodes as dicts: "
+            "pass the module itself, or nnx.merge(graph, state)"
+        )
     return is_weight(node) or is_variable(node)
 
 

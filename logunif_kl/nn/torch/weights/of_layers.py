@@ -76,7 +76,7 @@ class GaussianWeights(VariationalModule):
     def _weight_of(self, mean: Any) -> Any:
         """Return the means or, where noise is missed, the kept sample or an `UndrawnWeight`."""
         who = reader(3)
-        if who == "trusted" or is_lazy(mean):
+        if who == "trusted" or (not torch.compiler.is_compiling() and is_lazy(mean)):
             return mean
         if who == "script" and (self._lk_kept is None or hasattr(mean, "placements")):
             return mean
