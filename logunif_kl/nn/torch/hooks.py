@@ -155,6 +155,8 @@ def _closure(function: FunctionType) -> Iterator[Any]:
 def _warn_of_closures(model: torch.nn.Module) -> None:
     own = {id(x) for x in (*model.modules(), *model.parameters())}
     for name, module in model.named_modules():
+        if "_orig_mod" in module._modules:
+            continue  # the wrapper of torch.compile, which makes its functions anew
         for attribute, value in vars(module).items():
             functions = [x for x in held(value) if isinstance(x, FunctionType)]
             if any(id(part) in own for x in functions for part in held(x)):

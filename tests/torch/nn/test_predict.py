@@ -565,7 +565,9 @@ class TestTypes:
         first, second = (nn.predict(model, x, 400, generator=generator(1)) for _ in "ab")
         assert torch.equal(first.mean, second.mean)
         assert torch.equal(model(x), without)
-        assert not any(module.training for module in model.modules())
+        for mode in (True, False):
+            nn.predict(model.train(mode), x, 2)
+            assert all(module.training is mode for module in model.modules())
         eager = nn.predict(plain, x, 400, generator=generator(2))
         error = ((first.variance + eager.variance) / 400).sqrt()
         assert ((first.mean - eager.mean).abs() < WITHIN * error).all()

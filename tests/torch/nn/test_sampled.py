@@ -526,6 +526,23 @@ class TestCare:
         assert all(torch.equal(first, second) for first, second in outputs)
         assert all((one != two).any() for one, two in itertools.combinations(outputs, 2))
 
+    @pytest.mark.filterwarnings("ignore:The .grad attribute")  # by the compiler
+    @pytest.mark.parametrize("part", [False, True])
+    def test_compiled_before_the_conversion(self, part):
+        torch.compiler.reset()
+        plain, x = (
+            torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.GRUCell(3, 2)),
+            torch.ones(2, 3),
+        )
+        expected = plain(x)
+        compiled = torch.compile(plain[1] if part else plain, backend="eager")
+        model = nn.to_variational(torch.nn.Sequential(plain[0], compiled) if part else compiled)
+        assert (model(x) != model(x)).any()
+        assert torch.equal(nn.to_deterministic(model)(x), expected)
+        close = torch.testing.assert_close
+        close(nn.to_sparse(model, threshold=math.inf)(x), expected)
+        close(nn.to_compact(model, threshold=math.inf)(x), expected)
+
     @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:The .grad attribute")  # by the compiler
     def test_dynamic_shapes_leave_no_samples(self):

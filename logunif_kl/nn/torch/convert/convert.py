@@ -269,9 +269,10 @@ def to_deterministic(
         check_known(name, module)
     result = model if inplace else copy.deepcopy(model, copies(model))
     products: dict[tuple[int, int], Any] = {}
-    for name in found:
-        remove_masks(result.get_submodule(name))
-        _make_plain(result.get_submodule(name), threshold, products)
+    # Without the names, because the copy of a compiled layer is the layer itself.
+    for module in [m for m in result.modules() if isinstance(m, StochasticModule)]:
+        remove_masks(module)
+        _make_plain(module, threshold, products)
     for module in result.modules():
         unhook(module)
     forget_tied_variances(result)
@@ -290,13 +291,12 @@ def without_samples(model: torch.nn.Module, threshold: float | None) -> torch.nn
             "load its full state_dict (see torch.distributed.checkpoint.state_dict) into a model "
             "that is not sharded"
         )
-    found = [name for name, m in model.named_modules() if isinstance(m, SampledModule)]
-    if not found:
+    if not any(isinstance(m, SampledModule) for m in model.modules()):
         return model
     result = copy.deepcopy(model, copies(model))
-    for name in found:
-        remove_masks(result.get_submodule(name))
-        _make_plain(result.get_submodule(name), threshold, {})
+    for each in [m for m in result.modules() if isinstance(m, SampledModule)]:
+        remove_masks(each)
+        _make_plain(each, threshold, {})
     for module in result.modules():
         unhook(module)
     return result

@@ -212,7 +212,8 @@ class Draws:
 
     def hook(self, module: torch.nn.Module) -> None:
         """Count the calls of a module."""
-        if self.is_hooked(module):
+        # The wrapper of torch.compile calls its module, which counts.
+        if self.is_hooked(module) or "_orig_mod" in module._modules:
             return
         unhook(module)
         module.register_forward_pre_hook(self.enter)

@@ -127,9 +127,12 @@ def assigned(attribute: str, values: list[tuple[torch.nn.Module, Any]]) -> Itera
     """
     own = object()
     with changing():
-        for module, value in values:
+        # Read all before one changes: the wrapper of torch.compile has the mode of its module.
+        for module, _ in values:
             users = [(None, getattr(module, attribute))]
-            _assigned.setdefault((id(module), attribute), users).append((own, value))
+            _assigned.setdefault((id(module), attribute), users)
+        for module, value in values:
+            _assigned[id(module), attribute].append((own, value))
             setattr(module, attribute, value)
     try:
         yield
