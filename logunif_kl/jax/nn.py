@@ -25,14 +25,18 @@ In Flax NNX the leaves of a `Weight` must be parameters, because `flax.nnx.grad`
 `flax.serialization` must know the type `Weight`. Register it before the program writes or reads a
 tree::
 
+    from dataclasses import replace
+
+    def arrays(node):
+        return {name: getattr(node, name) for name in ("mean", *node.posterior.parameters)}
+
     serialization.register_serialization_state(
         nn.Weight,
-        lambda node: serialization.to_state_dict(jax.tree.leaves(node)),
-        lambda node, state: jax.tree.unflatten(
-            jax.tree.structure(node),
-            serialization.from_state_dict(jax.tree.leaves(node), state),
-        ),
+        lambda node: serialization.to_state_dict(arrays(node)),
+        lambda node, state: replace(node, **serialization.from_state_dict(arrays(node), state)),
     )
+
+The file has the names of the arrays, so that it cannot be read into a `Weight` with others.
 
 References
 ----------

@@ -119,13 +119,13 @@ def check_gathered(name: str, module: torch.nn.Module, weight: Any) -> None:
         flat = flat and torch.is_grad_enabled()
     computed = kind is Tensor and plain(weight) and weight.numel() > 0
     if flat or (computed and not weight.untyped_storage().size()):
-        raise sharded(name)
+        raise sharded(shown_name(name))
 
 
-def sharded(name: str) -> RuntimeError:
+def sharded(owner: str) -> RuntimeError:
     """Return the error for parameters that FullyShardedDataParallel holds in one flat tensor."""
     return RuntimeError(
-        f"the weight of {shown_name(name)} is sharded by FullyShardedDataParallel, so it cannot be "
+        f"the weight of {owner} is sharded by FullyShardedDataParallel, so it cannot be "
         "read here: use fully_shard, or wrap the whole ELBO and no layer of it, with "
         "use_orig_params=True, or read the model within its summon_full_params and torch.no_grad"
     )

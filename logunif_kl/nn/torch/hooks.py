@@ -20,7 +20,7 @@ from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
 from ...torch._sharded import distributed_as
-from .arguments import check_parameters, shown_name
+from .arguments import check_parameters, sharded, shown_name
 
 
 def refresh(module: Any) -> None:
@@ -29,6 +29,11 @@ def refresh(module: Any) -> None:
     After an optimizer step or `load_state_dict`, these weights are out of date until the next call.
     """
     buffers = module._buffers
+    # Hooks and parametrizations of torch would read beyond the end of a part of a parameter.
+    for name in (*computed_names(module), *module._modules.get("parametrizations", ())):
+        for own in own_parameters(module, name):
+            if own.ndim == 1 and getattr(own, "_fsdp_flattened", False):
+                raise sharded(f"a {type(module).__name__}")
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, SpectralNorm):
             with torch.enable_grad():  # A call of the hook would change its estimate of the norm.
@@ -157,7 +162,9 @@ def _warn_of_closures(model: torch.nn.Module) -> None:
     for name, module in model.named_modules():
         if "_orig_mod" in module._modules:
             continue  # the wrapper of torch.compile, which makes its functions anew
-        for attribute, value in vars(module).items():
+        for attribute, value in vars(module).copy().items():
+            if attribute == "_compiled_call_impl":
+                continue  # PyTorch does not copy it.
             functions = [x for x in held(value) if isinstance(x, FunctionType)]
             if any(id(part) in own for x in functions for part in held(x)):
                 warnings.warn(
@@ -176,7 +183,7 @@ def copies(model: torch.nn.Module) -> dict[int, Any]:
     _warn_of_closures(model)
     found: dict[int, Any] = {}
     for module in model.modules():
-        for value in module.__dict__.values():
+        for value in module.__dict__.copy().values():
             if isinstance(value, torch.Tensor) and value.grad_fn is not None:
                 found[id(value)] = value.detach().clone()
     return found

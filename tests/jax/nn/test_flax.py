@@ -76,7 +76,7 @@ def test_one_parameter_that_holds_a_weight():
 
 
 def test_weights_are_written_and_read():
-    written("serialization.register_serialization_state(")
+    written("from dataclasses import replace")
     made = {
         "additive": [nn.Weight(jnp.ones((2, 3)), jnp.full((2, 3), -4.0))],
         "correlated": nn.Weight.from_mean(jnp.ones((2, 3), "bfloat16"), nn.Correlated()),
@@ -89,6 +89,9 @@ def test_weights_are_written_and_read():
         assert leaf.dtype == expected.dtype
         assert (leaf == expected).all()
     assert nn.kl(read["params"]) == nn.kl(made)
+    other["params"]["additive"] = [nn.Weight.from_mean(jnp.ones((2, 3)), nn.Multiplicative())]
+    with pytest.raises(ValueError, match="log_alpha"):
+        serialization.from_bytes(other["params"], serialization.to_bytes(made))
 
 
 class Tied(nnx.Module):

@@ -440,6 +440,14 @@ def says(function, model, words):
     return False
 
 
+COMPUTED = {
+    "prune": partial(nn.prune, threshold=1.0),
+    "spectral_norm": torch.nn.utils.spectral_norm,
+    "a parametrization": torch.nn.utils.parametrizations.weight_norm,
+}
+"""How a weight can be computed from parameters, which FSDP1 makes flat."""
+
+
 def wrapped(mesh):
     """FSDP1 of a whole ELBO; a flat tensor is refused elsewhere. DDP is unwrapped."""
     for original in (False, True):
@@ -462,7 +470,13 @@ def wrapped(mesh):
     fine = says(nn.kl, model, "sharded by FullyShardedDataParallel")
     with model.summon_full_params(model), torch.no_grad():
         yield "FSDP1:NO_SHARD", fine and abs(nn.kl(model).item() - expected) < 1e-4
-    options["sharding_strategy"] = ShardingStrategy.FULL_SHARD
+    for strategy, (name, compute) in product(
+        (ShardingStrategy.NO_SHARD, ShardingStrategy.FULL_SHARD), COMPUTED.items()
+    ):
+        options["sharding_strategy"] = strategy
+        model = compute(nn.VariationalLinear(1, 12, posterior=NOISY))
+        refused = says(nn.kl, FullyShardedDataParallel(model, **options), "sharded by")
+        yield f"FSDP1:{strategy.name}:{name} is refused", refused
 
     def call(model):
         with torch.no_grad():

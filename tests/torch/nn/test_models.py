@@ -1,5 +1,6 @@
 """The KL of whole models: what counts, how often, in which transforms, and at what cost."""
 
+import copy
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -344,6 +345,29 @@ class TestSampling:
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(draw, range(400)))
         assert layer._lk_sampling == 0
+
+    @pytest.mark.parametrize("copied", [copy.deepcopy, nn.to_sample, nn.to_deterministic])
+    @pytest.mark.parametrize("context", [nn.sampling, nn.sampled])
+    def test_opened_while_the_model_is_copied(self, context, copied):
+        class Opens:
+            def __deepcopy__(self, memo):
+                with context(model):
+                    return self
+
+        model = torch.nn.Sequential(nn.VariationalLinear(2, 2))
+        model[0].note = Opens()
+        copied(model)
+        with context(model):
+            assert not {"_lk_sampling", "_lk_kept"} & set(model[0].__getstate__())
+
+    @pytest.mark.parametrize("copied", [copy.deepcopy, nn.to_sample, nn.to_deterministic])
+    def test_copies_of_a_compiled_layer_are_its_own(self, copied):
+        torch.compiler.reset()
+        layer = nn.VariationalLinear(2, 2, bias=False)
+        layer.compile(backend="eager")
+        found = copied(layer).eval()
+        torch.nn.init.zeros_(found.weight)
+        assert not found(torch.ones(1, 2)).any()
 
     def test_of_many_threads_each_keeps_its_own_noise(self, monkeypatch):
         layers = [nn.VariationalLinear(2, 2) for _ in range(20)]

@@ -30,8 +30,9 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
     Parameters
     ----------
     tree : pytree
-        Parameters, one `Weight`, or a model that is a pytree, such as an Equinox module. In a
-        Flax NNX module, store a weight as ``nnx.data(jax.tree.map(nnx.Param, weight))``, because
+        Parameters, one `Weight`, or a model that is a pytree, such as an Equinox module. Pass a
+        Flax NNX module itself, and not its state, in which Flax writes `Weight` nodes as dicts. In
+        the module, store a weight as ``nnx.data(jax.tree.map(nnx.Param, weight))``, because
         Flax does not train bare arrays. `Weight` nodes that share all their NNX variables count
         once, as in ``nnx.state``, and raise if they differ in arrays that are no variables. Use
         ``nnx.jit`` and ``nnx.grad``, because `jax.jit` and `jax.grad` separate shared variables.
@@ -59,7 +60,7 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
         does not. With `Correlated` the KL of the weights is infinite (Hron et al. 2017, section 3).
     TypeError
         If the arrays of a `Weight`, or `penalty`, have a wrong type, or if the tree is the State of
-        a Flax NNX module with `Weight` nodes, which Flax writes as dicts: pass the module.
+        a Flax NNX module with `Weight` nodes.
 
     See Also
     --------

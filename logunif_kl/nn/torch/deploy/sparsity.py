@@ -297,7 +297,7 @@ def _of_others(model: torch.nn.Module) -> int:
                     ours.add(id(parameter))
     others = [p for p in model.parameters() if id(p) not in ours]
     if any(getattr(p, "_is_flat_param", False) for p in others):
-        raise sharded("")
+        raise sharded("the model")
     return sum(p.numel() for p in others)
 
 
@@ -317,7 +317,8 @@ def with_kept(
     """
     rows = [(name, weight, weight.stored) for name, weight in found]
     for name, weight, stored in rows:
-        check_gathered(name, weight.module, stored)
+        for each in (stored, *weight.sources(weight.name)):
+            check_gathered(name, weight.module, each)
     # Layers with scales of their own do not prune a weight that they share.
     distinct = Distinct()
     keys = [

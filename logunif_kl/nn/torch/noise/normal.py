@@ -62,6 +62,13 @@ class StochasticModule(torch.nn.Module):
     def _lk_generator(self) -> torch.Generator | None:
         return self.generator
 
+    def __getstate__(self) -> Any:
+        """Return the state without contexts, which other threads may change meanwhile."""
+        state = super().__getstate__()
+        if not isinstance(state, dict):
+            return state  # of a user's class
+        return {k: x for k, x in state.items() if k not in _CONTEXTS}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the module, but not its contexts, which do not hold for a copy."""
         super().__setstate__({k: x for k, x in state.items() if k not in _CONTEXTS})
@@ -75,7 +82,7 @@ class StochasticModule(torch.nn.Module):
         if theirs is not None:
             return theirs(memo)
         if parametrize.is_parametrized(self):
-            copied, state = self.__new__(type(self)), self.__dict__
+            copied, state = self.__new__(type(self)), self.__dict__.copy()
             memo[id(self)] = copied
             kept = {k: x for k, x in state.items() if k not in _CONTEXTS}
             copied.__dict__.update(copy.deepcopy(kept, memo))
