@@ -24,6 +24,8 @@ from validation.training.data import CLASSES
 from validation.training.loop import Run, Settings, flushed, seeded
 from validation.verdict import BY_THE_RULE
 
+statements = test_error.statements
+
 METHODS = [method for method in networks.METHODS if method != "gaussian_b"]
 KERNEL, STRIDE, PADDING = 5, 2, 2
 
