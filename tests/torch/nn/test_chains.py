@@ -1,5 +1,6 @@
 """Networks whose forward reads more than the next layer: the outputs stay the same."""
 
+import enum
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -313,6 +314,60 @@ def test_optional_arguments_and_what_a_forward_does_with_its_parts(run, hook):
         torch.testing.assert_close(compact.seen[0], model.seen[0])
     if run is whole:
         assert len(compact.net[0].weight) == 6
+
+
+class Mode(enum.Enum):
+    LOGITS, FEATURES, SUM = range(3)
+
+
+def by_identity(model, h, mode):
+    return h.sum(-1) if mode is Mode.SUM else model.b(h)
+
+
+def by_a_dict(model, h, mode):
+    of = {Mode.SUM: lambda: h.sum(-1)}
+    return of.get(mode, lambda: model.b(h))()
+
+
+def by_truth(model, h, mode):
+    return h.sum(-1) if mode is True else model.b(h)
+
+
+def by_a_name(model, h, mode):
+    return h.sum(-1) if isinstance(mode, str) and mode == "sum" else model.b(h)
+
+
+def asked_within(model, h, mode):
+    def inner():
+        return h.sum(-1) if mode is Mode.SUM else model.b(h)
+
+    return inner()
+
+
+@pytest.mark.parametrize("default", [Mode.LOGITS, None, "required"])
+@pytest.mark.parametrize("run", [by_identity, by_a_dict, by_truth, by_a_name, asked_within])
+def test_what_asks_which_mode_an_argument_names(run, default):
+    """In one of the modes all units are read."""
+
+    class Modes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Linear(4, 6), torch.nn.Linear(6, 3)
+            torch.nn.init.zeros_(self.a.weight[:3])
+
+    def required(self, x, mode):
+        return run(self, self.a(x).tanh(), mode)
+
+    def optional(self, x, mode=default):
+        return run(self, self.a(x).tanh(), mode)
+
+    Modes.forward = required if default == "required" else optional
+    torch.manual_seed(0)
+    model, x = Modes(), torch.randn(2, 4)
+    compact, sparse = nn.to_compact(model), nn.to_sparse(model, max_density=1.0)
+    for mode in Mode if default is Mode.LOGITS else (*Mode, None, True, "sum"):
+        for made in (compact, sparse):
+            torch.testing.assert_close(made(x, mode=mode), model(x, mode=mode))
 
 
 def test_a_trace_changes_nothing_for_other_threads():

@@ -72,8 +72,8 @@ def to_sparse(
         traced for another reason, and in its parts, which it may use in any way. If it calls a part
         as a whole, convert this part: ``model.net = to_sparse(model.net)``. Pass False if other
         code runs a part of the network or reads hidden activations, or if the forward asks for the
-        mode of autograd, compares ``type(...)`` of an activation, or takes a required argument that
-        is not a tensor and asks for its type, which a trace does not see.
+        mode of autograd, compares ``type(...)`` of an activation, or asks for the type or the
+        identity of an argument with which it also computes, which a trace does not see.
         `sparsity` of the result does not count weights of removed units, but ``sparsity(model,
         threshold)`` does.
     max_density : float

@@ -11,6 +11,7 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
+from enum import Enum
 from functools import lru_cache, partial
 from types import CodeType
 from typing import Any, NamedTuple
@@ -272,8 +273,8 @@ def _traced(model: nn.Module, names: set[str]) -> list[fx.Graph] | None:
 def _choices(model: nn.Module) -> list[dict[str, Any]]:
     """Return the optional arguments with which to trace a model, or [] if there are too many.
 
-    An argument may be anything, which a proxy stands for. But a flag is True or False, and the code
-    may ask whether an argument is None.
+    An argument may be anything, which a proxy stands for. But a flag is True or False, a mode is a
+    member of its enumeration, and the code may ask whether an argument is None.
     """
     found: list[dict[str, Any]] = [{}]
     for name, parameter in inspect.signature(_forward(model)).parameters.items():
@@ -281,7 +282,8 @@ def _choices(model: nn.Module) -> list[dict[str, Any]]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             return []
         if default is not parameter.empty:
-            values = (True, False) if isinstance(default, bool) else (_ANY, default)
+            values: Any = (True, False) if isinstance(default, bool) else (_ANY, default)
+            values = tuple(type(default)) if isinstance(default, Enum) else values
             found = [{**each, name: value} for each in found for value in values]
             if len(found) > _CHOICES:
                 return []
@@ -321,10 +323,22 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     tracer.asked.clear()
     if tracer.branched or any(made() is not None for made in tracer.made[kept:]):
         return None
+    given_alone = (x for x in tracer.graph.nodes if x.op == "placeholder" and not x.users)
+    if any(_loads(forward, str(node.target)) for node in given_alone):
+        return None  # The code may have asked with `is` or a dict what the argument is.
     for node in reversed(tracer.graph.nodes):
         if node.op == "get_attr" and not node.users:
             tracer.graph.erase_node(node)
     return tracer.graph
+
+
+def _loads(function: Any, name: str) -> bool:
+    """Whether the code of a function reads an argument."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or name in code.co_cellvars:
+        return True
+    steps = (each for each in dis.get_instructions(code) if "LOAD_FAST" in each.opname)
+    return any(name in ([x] if isinstance(x := each.argval, str) else x) for each in steps)
 
 
 def observed(module: Any) -> bool:
