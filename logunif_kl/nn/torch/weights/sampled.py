@@ -49,8 +49,8 @@ class SampledModule(VariationalModule):
     call of the network: it raises RuntimeError, and compiled alone it draws anew in each call of a
     part. A weight that was drawn before a `torch.utils.checkpoint.checkpoint`, or an autograd
     Function, that uses it raises RuntimeError, because the second run would draw another sample.
-    A part that is compiled alone, in a checkpoint with ``use_reentrant=True`` whose backward pass
-    the network runs within its call, has another sample in the second run, and no error.
+    In a checkpoint with ``use_reentrant=True`` compile no part alone: a weight that it uses twice,
+    or in a backward pass within the call of the network, has another sample in the second run.
     After a KeyboardInterrupt in a call of the network, call the network again before a part of it:
     until then the parts repeat one sample.
 
