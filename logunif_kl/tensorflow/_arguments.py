@@ -133,6 +133,11 @@ def _dense(name: str, value: Any) -> Tensor:
 
 def _converted(name: str, value: Any, dtype: Any) -> Tensor:
     """Convert a number or array to a tensor of `dtype`, or of its own dtype if `dtype` is None."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} must be an array without a mask, but a MaskedArray was given: TensorFlow "
+            f"would count its masked elements; pass {name}.compressed()"
+        )
     if type(value) is int:
         value = _errors.as_float(name, value)
     own = None if _foreign(value) else _dtype_in_tensorflow(value)

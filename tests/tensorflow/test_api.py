@@ -223,6 +223,15 @@ def test_sparse():
                 function(value)
 
 
+def test_a_mask_is_refused():
+    masked = np.ma.masked_array([-1.0, 2.0], [False, True])
+    words = r"^{} must be an array without a mask, but a MaskedArray .* pass {}.compressed\(\)$"
+    with pytest.raises(TypeError, match=words.format("log_alpha", "log_alpha")):
+        lt.kl(masked, reduction="sum")
+    with pytest.raises(TypeError, match=words.format("log_sigma2", "log_sigma2")):
+        lt.kl_normal(tf.constant([0.0, 1.0], tf.float64), masked)
+
+
 @pytest.mark.parametrize(
     ("other", "words"),
     [

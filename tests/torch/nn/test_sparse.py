@@ -109,6 +109,17 @@ class TestLayers:
         single(x.float())
         check(model.to(dtype), single.to(dtype), x)
 
+    @pytest.mark.parametrize(("layer", "shape"), [LAYERS[0], LAYERS[4]])
+    def test_changes_after_a_compiled_call(self, layer, shape):
+        torch.compiler.reset()
+        sparse, x = nn.to_sparse(pruned(copy.deepcopy(layer))), random_input(*shape)
+        compiled = torch.compile(sparse, backend="aot_eager")
+        with torch.no_grad():
+            for _ in range(3):
+                torch.testing.assert_close(compiled(x), sparse(x))
+                sparse.values.mul_(2.0)
+                torch.testing.assert_close(compiled(x), copy.deepcopy(sparse)(x))
+
     @pytest.mark.parametrize("backend", BACKENDS)
     def test_buffers_that_move_after_a_call(self, backend):
         """To shared memory, and by `type`, which would round the columns of an embedding."""

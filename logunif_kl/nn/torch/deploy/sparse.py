@@ -95,6 +95,8 @@ class SparseLayer(torch.nn.Module):
 
     def _kept_matrix(self, shape: tuple[int, ...], make: Callable[[], Any]) -> Any:
         """Return the matrix for inputs of a shape, made again if it or the buffers have changed."""
+        if torch.compiler.is_compiling():  # A graph counts changes of its own copies.
+            return torch.compiler.disable(self._kept_matrix)(shape, make)
         made = self._made  # Read this once, because other threads assign it too.
         if made is None or made.shape != shape or not made.is_of(self._buffers):
             before: list[Any] = [self._buffers[name] for name in KEPT]
