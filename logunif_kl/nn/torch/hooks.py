@@ -200,6 +200,23 @@ def copy_hooks(module: Any, to: Any, memo: dict[int, Any]) -> None:
                         getattr(to, kind)[key] = True
 
 
+def own_tensors(module: Any) -> list[tuple[str, Any]]:
+    """Return the parameters of a layer that others may hold too, with their names."""
+    if "scale" in module._parameters:
+        return []  # The means are new tensors.
+    named = [(name, own_parameter(module, name)) for name in ("weight", "bias")]
+    return [(name, own) for name, own in named if own is not None]
+
+
+def ties(module: Any, to: Any) -> dict[int, Any]:
+    """Return a memo for `copy.deepcopy`: who holds a parameter of a layer gets that of the new one.
+
+    A decoder may keep the weight of a layer in a list, or in a parameter of its own.
+    """
+    own = own_tensors(module)
+    return {id(old): to._parameters[name] for name, old in own if name in to._parameters}
+
+
 def remove_masks(module: Any) -> None:
     """Make the masks of a module permanent, as `torch.nn.utils.prune.remove` does."""
     hooks = [*module._forward_pre_hooks.values()]

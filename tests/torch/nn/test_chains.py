@@ -2,6 +2,7 @@
 
 import enum
 import threading
+import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -314,6 +315,44 @@ def test_optional_arguments_and_what_a_forward_does_with_its_parts(run, hook):
         torch.testing.assert_close(compact.seen[0], model.seen[0])
     if run is whole:
         assert len(compact.net[0].weight) == 6
+
+
+def in_a_list(model):
+    model.held = [model.a.weight]
+
+
+def in_a_namespace(model):
+    model.held = types.SimpleNamespace(weight=model.a.weight)
+
+
+def registered_twice(model):
+    model.held = model.a.weight
+
+
+@pytest.mark.parametrize("density", [0.0, 1.0])
+@pytest.mark.parametrize("hold", [in_a_list, in_a_namespace, registered_twice])
+def test_others_that_hold_a_weight_get_the_pruned_one(hold, density):
+    class Decodes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.VariationalLinear(4, 4)
+            hold(self)
+
+        def forward(self, x):
+            own = self.held
+            own = own[0] if isinstance(own, list) else getattr(own, "weight", own)
+            return F.linear(self.a(x).tanh(), own.T)
+
+    torch.manual_seed(0)
+    model, x = Decodes().eval(), torch.randn(3, 4)
+    torch.nn.init.normal_(model.a.log_sigma2, std=4.0)
+    expected = nn.to_deterministic(model, 3.0)(x)
+    assert (nn.log_alpha(model)["a"] > 3.0).any()
+    for units in (True, False):
+        made = nn.to_sparse(model, 3.0, max_density=density, drop_units=units)
+        torch.testing.assert_close(made(x), expected)
+        loaded = nn.load_sparse(Decodes(), made.state_dict())
+        torch.testing.assert_close(loaded(x), expected)
 
 
 class Mode(enum.Enum):

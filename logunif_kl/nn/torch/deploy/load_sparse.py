@@ -13,7 +13,7 @@ from ...._errors import type_name
 from ...checks import one_of
 from ..arguments import check_parameters, shown_name
 from ..convert.convert import check_known, plain_kind, without_samples
-from ..hooks import copies, copy_hooks
+from ..hooks import copies, copy_hooks, ties
 from ..shrink.kinds import others, resize
 from .sparse import BACKENDS
 from .sparsity import weighted
@@ -87,6 +87,8 @@ def load_sparse(
         else:
             made[id(module)] = dense_layer(kind, module, weight, bias)
     memo: dict[int, Any] = {**copies(model), **made}
+    for module in found:
+        memo |= ties(module, made[id(module)])
     loaded = copy.deepcopy(model, memo).eval()
     for module in found:
         copy_hooks(module, made[id(module)], memo)

@@ -88,8 +88,7 @@ class SparseLayer(torch.nn.Module):
     ) -> Any:
         """Make a sparse matrix of the backend (torch or SciPy) from rows, columns and values."""
         make = of_scipy if self.backend == "scipy" else of_torch
-        # Copies: a backward pass or SciPy reads them later, when the buffers may have moved or
-        # changed.
+        # Copies, because a backward pass or SciPy reads them when the buffers may have changed.
         starts, columns = (part.to(torch.int32, copy=True) for part in (starts, columns))
         return make(starts, columns, values.to(wide(values.dtype), copy=True), size)
 
@@ -300,8 +299,7 @@ class SparseConv(SparseLayer):
         channel, *kernel = torch.unravel_index(
             self._absolute(), (self.in_channels, *self.kernel_size)
         )
-        # For the first output position, a weight reads the input position `first`. For another
-        # output position, it reads the input position `first` plus an element of `shift`.
+        # For each output position, a weight reads the input position `first` plus a shift.
         first = channel * math.prod(shape[1:])
         shift = torch.zeros((), dtype=torch.long, device=device)
         for axis, count in enumerate(positions):

@@ -16,7 +16,7 @@ from ...checks import check_flag, count, one_of
 from ...sparsity import THRESHOLD, check_threshold
 from ..arguments import check_parameters, shown_name
 from ..convert.convert import check_forward, check_known, plain_kind, without_samples
-from ..hooks import copies, copy_hooks, masked
+from ..hooks import copies, copy_hooks, masked, own_tensors, ties
 from ..shrink.kinds import groups_of, others, resize
 from ..shrink.shrink import shrink
 from ..shrink.slots import Tensors
@@ -72,8 +72,8 @@ def to_sparse(
         traced for another reason, and in its parts, which it may use in any way. If it calls a part
         as a whole, convert this part: ``model.net = to_sparse(model.net)``. Pass False if other
         code runs a part of the network or reads hidden activations, or if the forward asks for the
-        mode of autograd, compares ``type(...)`` of an activation, or asks for the type or the
-        identity of an argument with which it also computes, which a trace does not see.
+        mode of autograd, compares ``type(...)`` of an activation, catches an error of an argument,
+        or asks for its type or identity and also computes with it, which a trace does not see.
         `sparsity` of the result does not count weights of removed units, but ``sparsity(model,
         threshold)`` does.
     max_density : float
@@ -248,7 +248,7 @@ def _rebuilt(
         small, left = shrink(model, given, traced, multiple_of)
 
     def built(tensors: dict[Any, Tensors], make: Make) -> tuple[torch.nn.Module, list[Any]]:
-        # Code that reads the parameters of a layer expects those of a dense layer.
+        # Code that reads or holds the parameters of a layer expects those of a dense layer.
         made = {
             id(module): (_dense if id(module) in read else make)(
                 module, tensors[module]["weight"], tensors[module].get("bias")
@@ -257,7 +257,16 @@ def _rebuilt(
         }
         # With `made` in its memo, deepcopy takes the new layers instead of copying the old ones.
         memo: dict[int, Any] = {**copies(model), **made}
+        for module in layers:
+            memo |= ties(module, made[id(module)])
+        before = {*memo}
         network = copy.deepcopy(model, memo).eval()
+        held = {
+            id(m) for m in layers if any(id(x) in memo.keys() - before for _, x in own_tensors(m))
+        }
+        if held - read:
+            read.update(held)
+            return built(tensors, make)
         for module in layers:
             copy_hooks(module, made[id(module)], memo)
         for module in tensors:
