@@ -98,9 +98,10 @@ def apply(function: type[Function], *arguments: Any) -> Any:
 
     `torch.jit.save` cannot save a Function, which is Python code.
     """
-    if _COMPLETE and _get_tracing_state() is not None and not torch.onnx.is_in_onnx_export():
+    if _COMPLETE and _get_tracing_state() is not None:
         # Not `no_grad`, which torch.jit.trace sets to check that a second program is the same.
-        if torch.is_inference_mode_enabled():
+        # The old ONNX exporter would take the last output of a Function that has several.
+        if torch.is_inference_mode_enabled() or torch.onnx.is_in_onnx_export():
             return function.forward(*arguments)
         warnings.warn(
             "torch.jit.trace keeps the gradients of logunif_kl, which are Python code, so "

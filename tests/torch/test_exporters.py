@@ -112,6 +112,37 @@ def test_an_exported_program_of_float32_needs_no_float64():
     assert near.all(), (mu[~near], log_sigma2[~near])
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("grad", [False, True])
+def test_the_old_exporter_of_onnx(grad):
+    """It keeps the last output of an autograd Function that has several."""
+    runtime = pytest.importorskip("onnxruntime")
+
+    class Several(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.VariationalLinear(3, 2).requires_grad_(grad)
+
+        def forward(self, mu, log_sigma2):
+            posterior = torch.distributions.Normal(mu, log_sigma2.exp(), validate_args=False)
+            return (
+                lt.kl_normal(mu, log_sigma2),
+                lt.neg_kl_normal(mu, log_sigma2, reduction="sum"),
+                lt.kl(log_sigma2),
+                nn.kl(self.layer) + 0.0 * mu.sum(),
+                torch.distributions.kl_divergence(posterior, lt.ImproperLogUniform()),
+            )
+
+    given = torch.tensor([1.0, -0.5, 2.0]), torch.tensor([-4.0, -1.0, 0.5])
+    program = io.BytesIO()
+    model = Several().eval()
+    torch.onnx.export(model, given, program, dynamo=False, input_names=["mu", "log_sigma2"])
+    session = runtime.InferenceSession(program.getvalue(), providers=["CPUExecutionProvider"])
+    found = session.run(None, {"mu": given[0].numpy(), "log_sigma2": given[1].numpy()})
+    for one, expected in zip(found, model(*given), strict=True):
+        np.testing.assert_allclose(one, expected.detach().numpy(), rtol=2e-6)
+
+
 def test_an_exported_program_holds_no_generator():
     layer = nn.VariationalLinear(3, 2, generator=torch.Generator())
     x = torch.ones(1, 3)
