@@ -308,6 +308,49 @@ class TestCheckpoint:
             close(slopes(layer, seeded(around).sin().sum()), expected)
 
 
+class Tied(torch.nn.Module):
+    """A method that a checkpoint runs reads a weight that is drawn within it."""
+
+    def __init__(self, reentrant):
+        super().__init__()
+        self.layer, self.reentrant = torch.nn.Conv1d(2, 3, 2), reentrant
+
+    def method(self, x):
+        return torch.nn.functional.conv_transpose1d(self.layer(x).tanh(), self.layer.weight)
+
+    def forward(self, x):
+        if self.reentrant is None:
+            return self.method(x)
+        return checkpoint(self.method, x, use_reentrant=self.reentrant)
+
+
+CONTEXTS = {
+    "training": contextlib.nullcontext,
+    "sampling": nn.sampling,
+    "sampled": lambda model: nn.sampled(model, generator(2)),
+    "mask_from": contextlib.nullcontext,
+}
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_checkpointed_method_reads_the_sample(context, reentrant):
+    """The operation that reads the weight is the last one that the second run repeats."""
+    options = {"posterior": nn.Additive(initial=-1.0), "parameters": ["layer.weight"]}
+    torch.manual_seed(0)
+    model = nn.to_variational(Tied(None).double(), modules=(), **options)
+    model.train(context != "sampling")
+    x = torch.randn(4, 2, 6, dtype=torch.float64, requires_grad=True)
+    options = {"mask_from": 0.0} if context == "mask_from" else {}
+    elbo, found = nn.ELBO(model, lambda y, _: -y.square().sum((1, 2)), 10, **options), []
+    for model.reentrant in (None, reentrant):
+        model.zero_grad()
+        with CONTEXTS[context](model):
+            seeded(elbo, x, None).loss.backward()
+        found.append([parameter.grad for parameter in model.parameters()])
+    close(*found)
+
+
 def selective():
     """Keep what layers could change in place. PyTorch itself changes outputs in other padding."""
     names = {"convolution", "addmm", "mm", "clamp", "sqrt", "div", "threshold"}

@@ -16,6 +16,7 @@ from .recomputation import (
     may_be_checkpointed,
     regions,
     samples_again,
+    samples_of_run,
 )
 
 Tensor = torch.Tensor
@@ -44,6 +45,10 @@ class Drawn(NamedTuple):
     def is_of(self, parameters: tuple[Any, ...]) -> bool:
         mean, variance = self.parameters
         return mean is parameters[0] and variance is parameters[1]
+
+
+def keep(samples: dict[Any, Drawn], module: Any, name: str, drawn: Drawn) -> None:
+    samples[tuple(map(id, drawn.parameters))] = samples[id(module), name] = drawn
 
 
 class _State:
@@ -162,28 +167,35 @@ class Draws:
         sample = drawn.sample
         return sample if sample.requires_grad or not torch.is_grad_enabled() else None
 
+    def samples(self) -> dict[Any, Drawn] | None:
+        """Return the samples of the call that runs, or of a part of it that runs again, or None."""
+        own = self.own
+        if own.is_called():
+            return own.samples
+        return None if own.calls else samples_of_run(self)
+
     def noise_of(
-        self, module: Any, name: str, mean: Tensor, parameters: tuple[Any, ...]
+        self,
+        samples: dict[Any, Drawn],
+        module: Any,
+        name: str,
+        mean: Tensor,
+        parameters: tuple[Any, ...],
     ) -> tuple[Tensor, list[Any]]:
         """Return the noise of a weight in this call, and the checkpoints in which it was drawn.
 
         Weights that are one parameter share it, also with different masks. So do the parameters
         that an offloading hook gives a module in turn.
         """
-        own = self.own
-        drawn = own.samples.get(tuple(map(id, parameters)))
+        drawn = samples.get(tuple(map(id, parameters)))
         # A parameter of `functional_call` may be freed, and another one may get its `id`.
         if drawn is None or not drawn.is_of(parameters):
-            drawn = own.samples.get((id(module), name))
+            drawn = samples.get((id(module), name))
         if drawn is not None and drawn.fits(mean):
             return drawn.noise, drawn.regions if module._lk_kept is None else regions()
-        if not own.samples and module._lk_kept is None:
+        if self.own.calls and not samples and module._lk_kept is None:
             self._refuse_forward()
         return module._lk_normals(mean.shape, mean, name), regions()
-
-    def keep(self, module: Any, name: str, drawn: Drawn) -> None:
-        own = self.own
-        own.samples[tuple(map(id, drawn.parameters))] = own.samples[id(module), name] = drawn
 
     def _refuse_forward(self) -> None:
         """Raise if a network's ``forward`` was called itself, whose parts would each draw anew."""

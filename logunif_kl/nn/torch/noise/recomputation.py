@@ -180,15 +180,26 @@ def samples_again(draws: Any) -> tuple[dict[Any, Any], list[Any]]:
     calls have drawn in this run.
     """
     found = [*_regions()] if may_be_checkpointed() else []
-    if found and found[-1][0]:
-        samples = getattr(found[-1][1], "_lk_samples", {}).get(draws)
-        if samples is not None:
-            run = _current_graph_task_id()
-            if run not in samples:
-                samples.clear()
-                samples[run] = {}
-            return samples[run], []
-    return {}, [region for _, region in found]
+    samples = _samples_of(found, draws)
+    return ({}, [region for _, region in found]) if samples is None else (samples, [])
+
+
+def samples_of_run(draws: Any) -> dict[Any, Any] | None:
+    """Return the samples of a checkpoint that runs again and began within a call, or None."""
+    return _samples_of([*_regions()], draws) if may_run_again() else None
+
+
+def _samples_of(found: list[Any], draws: Any) -> dict[Any, Any] | None:
+    if not found or not found[-1][0]:
+        return None
+    samples = getattr(found[-1][1], "_lk_samples", {}).get(draws)
+    if samples is None:
+        return None
+    run = _current_graph_task_id()
+    if run not in samples:
+        samples.clear()
+        samples[run] = {}
+    return samples[run]  # type: ignore[no-any-return]
 
 
 def watch(noise: Tensor | None) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import torch
 from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import saved_tensors_hooks
 
 Tensor = torch.Tensor
 
@@ -110,7 +111,9 @@ class UndrawnWeight(torch.Tensor):
             if sample is None:
                 if changed is not None and refused:
                     raise RuntimeError(_message(own._lk_owner))
-                found = of_mean = _called(func, given, "mean")
+                # A checkpoint's hooks of saved tensors may raise, to end a second run early.
+                with saved_tensors_hooks(_same, _same):
+                    found = of_mean = _called(func, given, "mean")
             else:
                 found = _called(func, given, "sample")
                 attribute = getattr(func, "__name__", "") == "__get__" and not _has_tensor(found)
@@ -127,6 +130,10 @@ class UndrawnWeight(torch.Tensor):
         if sample is None and refused and _has_tensor(found):
             raise RuntimeError(_message(own._lk_owner))
         return found
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
 
 
 def _changed(name: str, args: Any, kwargs: dict[str, Any]) -> Any:

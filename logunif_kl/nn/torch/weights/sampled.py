@@ -20,7 +20,7 @@ from ...sparsity import SILENT
 from ...terms import Given
 from ..arguments import refuse_fusion
 from ..hooks import mask_of, masked, means_assigned, own_parameter, reset_method
-from ..noise.draws import Drawn, Draws
+from ..noise.draws import Drawn, Draws, keep
 from ..noise.local import draw_weights
 from ..noise.recomputation import USED_AGAIN, may_be_checkpointed, share_samples
 from ..noise.undrawn import reader, undrawn, unwrapped
@@ -121,8 +121,9 @@ class SampledModule(VariationalModule):
         sample = self._lk_held.again(self, name)
         if sample is not None:
             return sample
-        mean = self._lk_mean(name)
-        if not self._lk_held.own.is_called():
+        held, mean = self._lk_held, self._lk_mean(name)
+        samples = held.samples()
+        if samples is None:
             return self._lk_outside(name, mean, depth)
         sharded = type(mean) not in PLAIN_TYPES and hasattr(mean, "placements")
         if sharded and reader(depth - 1) == "trusted":
@@ -130,15 +131,14 @@ class SampledModule(VariationalModule):
         if mean.is_meta:
             return mean  # A hook that loads parameters reads those that it will replace.
         parameters = self._lk_parameter(name), own_parameter(self, name + SUFFIX)
-        mask, held, key = self._buffers.get(f"{name}_mask"), self._lk_held, (*map(id, parameters),)
-        drawn = held.own.samples.get(key)
+        mask, drawn = self._buffers.get(f"{name}_mask"), samples.get((*map(id, parameters),))
         inside = share_samples(held) if may_be_checkpointed() else []
         # In a checkpoint compute the sample of kept noise again, because the second run will.
         again = inside and self._lk_kept is not None and drawn and not drawn.is_within(inside)
         if drawn is None or again or not drawn.is_of(parameters) or drawn.mask is not mask:
-            noise, drawn_in = held.noise_of(self, name, mean, parameters)
+            noise, drawn_in = held.noise_of(samples, self, name, mean, parameters)
             drawn = Drawn(parameters, mask, noise, self._lk_with_noise(name, noise), drawn_in)
-            held.keep(self, name, drawn)
+            keep(samples, self, name, drawn)
         if inside and not drawn.is_within(inside):
             raise RuntimeError(USED_AGAIN.format(f"{name} of a {type(self).__name__}"))
         found, trained = drawn.sample, mean.requires_grad or parameters[1].requires_grad
@@ -146,7 +146,7 @@ class SampledModule(VariationalModule):
             # The sample was drawn under `no_grad`: compute it again, with a graph.
             noise = drawn.noise.clone() if drawn.noise.is_inference() else drawn.noise
             found = self._lk_with_noise(name, noise)
-            held.keep(self, name, drawn._replace(noise=noise, sample=found))
+            keep(samples, self, name, drawn._replace(noise=noise, sample=found))
         return found
 
     def _lk_outside(self, name: str, mean: Tensor, depth: int) -> Tensor:
