@@ -324,6 +324,14 @@ class Tied(torch.nn.Module):
         return checkpoint(self.method, x, use_reentrant=self.reentrant)
 
 
+class Force(Tied):
+    """The backward pass runs within the call."""
+
+    def forward(self, x):
+        energy = super().forward(x).square().sum()
+        return torch.autograd.grad(energy, x, create_graph=True)[0]
+
+
 CONTEXTS = {
     "training": contextlib.nullcontext,
     "sampling": nn.sampling,
@@ -332,17 +340,17 @@ CONTEXTS = {
 }
 
 
-@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize(("kind", "reentrant"), [(Tied, False), (Tied, True), (Force, False)])
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_a_checkpointed_method_reads_the_sample(context, reentrant):
+def test_a_checkpointed_method_reads_the_sample(context, kind, reentrant):
     """The operation that reads the weight is the last one that the second run repeats."""
     options = {"posterior": nn.Additive(initial=-1.0), "parameters": ["layer.weight"]}
     torch.manual_seed(0)
-    model = nn.to_variational(Tied(None).double(), modules=(), **options)
+    model = nn.to_variational(kind(None).double(), modules=(), **options)
     model.train(context != "sampling")
     x = torch.randn(4, 2, 6, dtype=torch.float64, requires_grad=True)
     options = {"mask_from": 0.0} if context == "mask_from" else {}
-    elbo, found = nn.ELBO(model, lambda y, _: -y.square().sum((1, 2)), 10, **options), []
+    elbo, found = nn.ELBO(model, lambda y, _: -y.sin().sum((1, 2)), 10, **options), []
     for model.reentrant in (None, reentrant):
         model.zero_grad()
         with CONTEXTS[context](model):

@@ -170,9 +170,7 @@ class Draws:
     def samples(self) -> dict[Any, Drawn] | None:
         """Return the samples of the call that runs, or of a part of it that runs again, or None."""
         own = self.own
-        if own.is_called():
-            return own.samples
-        return None if own.calls else samples_of_run(self)
+        return own.samples if own.is_called() else samples_of_run(self)
 
     def noise_of(
         self,
@@ -193,7 +191,7 @@ class Draws:
             drawn = samples.get((id(module), name))
         if drawn is not None and drawn.fits(mean):
             return drawn.noise, drawn.regions if module._lk_kept is None else regions()
-        if self.own.calls and not samples and module._lk_kept is None:
+        if not samples and samples is self.own.samples and module._lk_kept is None:
             self._refuse_forward()
         return module._lk_normals(mean.shape, mean, name), regions()
 
