@@ -202,9 +202,10 @@ def copy_hooks(module: Any, to: Any, memo: dict[int, Any]) -> None:
 
 def own_tensors(module: Any) -> list[tuple[str, Any]]:
     """Return the parameters of a layer that others may hold too, with their names."""
-    if "scale" in module._parameters:
-        return []  # The means are new tensors.
-    named = [(name, own_parameter(module, name)) for name in ("weight", "bias")]
+    # The means of `Scaled` are new tensors. Others of a plain layer read it without its mask.
+    names = ("bias",) if "scale" in module._parameters else ("weight", "bias")
+    plain = not hasattr(module, "_lk_weights")
+    named = [(x, own_parameter(module, x)) for x in names if not (plain and masked(module, x))]
     return [(name, own) for name, own in named if own is not None]
 
 

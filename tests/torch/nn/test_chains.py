@@ -355,6 +355,22 @@ def test_others_that_hold_a_weight_get_the_pruned_one(hold, density):
         torch.testing.assert_close(loaded(x), expected)
 
 
+def test_others_that_hold_the_weight_of_a_masked_layer_keep_it():
+    class Decodes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = torch.nn.Linear(4, 4)
+            self.held = [self.a.weight]
+
+        def forward(self, x):
+            return F.linear(self.a(x).tanh(), self.held[0].T)
+
+    model, x = Decodes(), torch.randn(3, 4)
+    torch.nn.utils.prune.l1_unstructured(model.a, "weight", 0.5)
+    for density in (0.0, 1.0):
+        torch.testing.assert_close(nn.to_sparse(model, max_density=density)(x), model(x))
+
+
 class Mode(enum.Enum):
     LOGITS, FEATURES, SUM = range(3)
 

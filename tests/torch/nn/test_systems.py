@@ -359,6 +359,33 @@ def test_a_checkpointed_method_reads_the_sample(context, kind, reentrant):
     close(*found)
 
 
+@pytest.mark.parametrize("reentrant", [None, False, True])
+def test_a_hook_sees_no_sample(reentrant):
+    """It runs in a backward pass of the checkpoint, after the second run."""
+
+    def hook(grad):
+        with torch.no_grad():
+            seen.append(model.layer.weight.sum().item())
+
+    class Hooked(Tied):
+        def method(self, x):
+            found = super().method(x)
+            if found.requires_grad:
+                found.register_hook(hook)
+            return found
+
+    seen = []
+    model = nn.to_variational(Hooked(None), parameters=["layer.weight"], modules=())
+    model.reentrant = reentrant
+    loss = model(torch.randn(2, 2, 6, requires_grad=True)).sum()
+    if reentrant:
+        with pytest.raises(RuntimeError, match="has noise, but it was read outside"):
+            loss.backward()
+        return
+    loss.backward()
+    assert seen == [model.get_parameter("layer.weight").sum().item()]
+
+
 def selective():
     """Keep what layers could change in place. PyTorch itself changes outputs in other padding."""
     names = {"convolution", "addmm", "mm", "clamp", "sqrt", "div", "threshold"}

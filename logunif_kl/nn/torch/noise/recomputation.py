@@ -185,8 +185,17 @@ def samples_again(draws: Any) -> tuple[dict[Any, Any], list[Any]]:
 
 
 def samples_of_run(draws: Any) -> dict[Any, Any] | None:
-    """Return the samples of a checkpoint that runs again and began within a call, or None."""
-    return _samples_of([*_regions()], draws) if may_run_again() else None
+    """Return the samples of a checkpoint that runs again and began within a call, or None.
+
+    None also for hooks in the backward pass of a reentrant checkpoint, after its second run.
+    """
+    frame: FrameType | None = sys._getframe(1) if may_run_again() else None
+    while frame is not None and frame.f_code.co_name != "_engine_run_backward":
+        _, repeats = _FRAMES.get(frame.f_code.co_name, ("", False))
+        if repeats and _name(frame) == "torch.utils.checkpoint":
+            return _samples_of([*_regions()], draws)
+        frame = frame.f_back
+    return None
 
 
 def _samples_of(found: list[Any], draws: Any) -> dict[Any, Any] | None:
