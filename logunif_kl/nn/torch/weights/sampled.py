@@ -49,8 +49,8 @@ class SampledModule(VariationalModule):
     call of the network: it raises RuntimeError, and compiled alone it draws anew in each call of a
     part. A weight that was drawn before a `torch.utils.checkpoint.checkpoint`, or an autograd
     Function, that uses it raises RuntimeError, because the second run would draw another sample.
-    In a checkpoint with ``use_reentrant=True`` compile no part alone: a weight that it uses twice,
-    or in a backward pass within the call of the network, has another sample in the second run.
+    In a checkpoint compile no method alone and, with ``use_reentrant=True``, no part alone: their
+    second runs may have another sample, and the gradients are then wrong. Compile the network.
     After a KeyboardInterrupt in a call of the network, call the network again before a part of it:
     until then the parts repeat one sample.
 
