@@ -28,13 +28,16 @@ def refresh(module: Any) -> None:
 
     After an optimizer step or `load_state_dict`, these weights are out of date until the next call.
     """
+    hooks, parametrized = module._forward_pre_hooks, module._modules.get("parametrizations", ())
+    if not hooks and not parametrized:
+        return
     buffers = module._buffers
     # Hooks and parametrizations of torch would read beyond the end of a part of a parameter.
-    for name in (*computed_names(module), *module._modules.get("parametrizations", ())):
+    for name in (*computed_names(module), *parametrized):
         for own in own_parameters(module, name):
             if own.ndim == 1 and getattr(own, "_fsdp_flattened", False):
                 raise sharded(f"a {type(module).__name__}")
-    for hook in module._forward_pre_hooks.values():
+    for hook in hooks.values():
         if isinstance(hook, SpectralNorm):
             with torch.enable_grad():  # A call of the hook would change its estimate of the norm.
                 found = hook.compute_weight(module, do_power_iteration=False)

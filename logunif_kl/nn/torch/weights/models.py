@@ -221,11 +221,12 @@ def gaussians(model: Any) -> list[tuple[str, Weight, bool]]:
     distinct = Distinct()
     for name, weight in weights(check_module(model)):
         mean, log_variance = weight.stored, weight.log_variance
+        check_gathered(name, weight.module, mean)
         sources: Sequence[Tensor] = ()
         if not type(mean) is type(log_variance) is Parameter:
             sources = [*weight.sources(weight.name), *weight.sources(weight.parameters[0])]
-        for each in (mean, *sources):
-            check_gathered(name, weight.module, each)
+            for each in sources:
+                check_gathered(name, weight.module, each)
         at = distinct.number(sources, (mean, log_variance))
         if at == len(found):
             found.append((name, weight, False))
