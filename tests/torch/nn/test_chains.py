@@ -371,6 +371,37 @@ def test_others_that_hold_the_weight_of_a_masked_layer_keep_it():
         torch.testing.assert_close(nn.to_sparse(model, max_density=density)(x), model(x))
 
 
+@pytest.mark.parametrize("own", ["weight", "log_sigma2", "weight_orig"])
+def test_held_parameters_that_are_not_saved_are_refused(own):
+    class Decodes(torch.nn.Module):
+        def __init__(self, hold):
+            super().__init__()
+            if own == "weight_orig":
+                self.a = torch.nn.utils.prune.l1_unstructured(torch.nn.Linear(4, 4), "weight", 0.5)
+            else:
+                posterior = nn.Scaled() if own == "weight" else nn.Additive()
+                self.a = nn.VariationalLinear(4, 4, posterior=posterior)
+            self.held = hold(getattr(self.a, own))
+
+        def forward(self, x):
+            (held,) = self.held if isinstance(self.held, list) else (self.held,)
+            return F.linear(self.a(x).tanh(), held.T)
+
+    x = torch.randn(3, 4)
+    for hold in (lambda tensor: tensor, lambda tensor: [tensor]):
+        model = Decodes(hold).eval()
+        made, expected = nn.to_sparse(model), model(x)
+        torch.testing.assert_close(made(x), expected)
+        if "held" in made.state_dict():
+            loaded = nn.load_sparse(Decodes(hold), made.state_dict())
+            torch.testing.assert_close(loaded(x), expected)
+        else:
+            with pytest.raises(
+                ValueError, match=f"a list or an attribute holds {own} of module 'a'"
+            ):
+                nn.load_sparse(Decodes(hold), made.state_dict())
+
+
 class Mode(enum.Enum):
     LOGITS, FEATURES, SUM = range(3)
 

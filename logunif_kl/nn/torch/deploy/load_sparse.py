@@ -53,8 +53,9 @@ def load_sparse(
     TypeError
         If `model` is not a module, or `state_dict` is not a mapping.
     ValueError
-        If `backend` is unknown, `state_dict` lacks the values of a module, or a tensor on the meta
-        device has no values there.
+        If `backend` is unknown, `state_dict` lacks the values of a module, a tensor on the meta
+        device has no values there, or something other than a layer holds a parameter of which only
+        the variational layer has the values.
     RuntimeError
         If other tensors of `state_dict` do not fit, as for ``load_state_dict``.
 
@@ -90,6 +91,7 @@ def load_sparse(
     for module in found:
         memo |= ties(module, made[id(module)])
     loaded = copy.deepcopy(model, memo).eval()
+    _check_held(model, loaded, memo, found)
     for module in found:
         copy_hooks(module, made[id(module)], memo)
     for name, module in model.named_modules():
@@ -101,6 +103,21 @@ def load_sparse(
     _leave_meta(loaded, state_dict)
     loaded.load_state_dict(state_dict)
     return loaded
+
+
+def _check_held(
+    model: torch.nn.Module, loaded: torch.nn.Module, memo: Mapping[int, Any], layers: Any
+) -> None:
+    """Refuse parameters of replaced layers that something else holds, and that are not saved."""
+    registered = {id(x) for x in loaded.parameters()}
+    for name, module in model.named_modules():
+        for own, tensor in module._parameters.items() if module in layers else ():
+            if id(tensor) in memo and id(memo[id(tensor)]) not in registered:
+                raise ValueError(
+                    f"a list or an attribute holds {own} of {shown_name(name)}, and state_dict has "
+                    "no values for it: load the network from before to_sparse or to_compact, "
+                    "and call that again"
+                )
 
 
 def _leave_meta(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> None:
