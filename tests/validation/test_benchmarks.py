@@ -256,6 +256,42 @@ def test_deployed(tmp_path, capsys, monkeypatch):
     assert "LeNet-300-100, " in capsys.readouterr().out
 
 
+class TestStacked:
+    @pytest.fixture(autouse=True)
+    def torch(self):
+        return pytest.importorskip("torch")
+
+    @pytest.mark.parametrize("method", ["none", "variational_a", "variational_b"])
+    def test_the_gradients_are_those_of_each_network(self, method, torch):
+        from validation.benchmarks import stacked
+
+        assert method in stacked.METHODS
+        losses = stacked.losses(method, 5, 3, seed=0)
+        for loss in losses:
+            for name, own in loss.named_parameters():
+                if name.endswith("log_alpha"):
+                    torch.nn.init.constant_(own, -60.0)  # so little noise that it is rounded off
+        parameters, put = stacked.gradients_of(losses)
+        generator = torch.Generator().manual_seed(1)
+        x = torch.rand(3, 4, stacked.PIXELS, generator=generator)
+        y = torch.randint(10, (3, 4), generator=generator)
+        put(x, y)
+        for index, loss in enumerate(losses):
+            loss(x[index], y[index]).backward()
+            for name, own in loss.named_parameters():
+                torch.testing.assert_close(parameters[name].grad[index], own.grad)
+
+    def test_it_writes_what_it_measured(self, tmp_path, capsys, monkeypatch):
+        from validation.benchmarks import stacked
+
+        monkeypatch.setattr(stacked, "SHAPES", ((8, 2),))
+        document = run(["stacked", "--rounds", "2"], tmp_path)
+        assert document["threads"] == 1
+        assert [row["networks"] for row in document["rows"]] == [2, 2, 2]
+        assert all(rises(row["ratio"]) for row in document["rows"])
+        assert "| 2 x 8 units, variational dropout A " in capsys.readouterr().out
+
+
 class TestLayers:
     @pytest.fixture
     def layers(self, monkeypatch):

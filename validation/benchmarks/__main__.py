@@ -68,6 +68,10 @@ BENCHMARKS: dict[str, tuple[str, tuple[tuple[str, Any, str], ...]]] = {
         "what layers keep for the backward pass in PyTorch, against other packages'",
         (SEED,),
     ),
+    "stacked": (
+        "networks of one shape in PyTorch, trained by vmap or one after another",
+        (("rounds", 15, "rounds"), ("threads", 1, "threads of PyTorch"), SEED),
+    ),
 }
 # These benchmarks are those of `logunif-kl bench`, with its options.
 OF_THE_PACKAGE = {

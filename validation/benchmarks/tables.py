@@ -161,6 +161,24 @@ def memory(results: Record) -> str:
     return "\n\n".join(shown)
 
 
+def stacked(results: Record) -> str:
+    """Tabulate the time of a step of one of several networks."""
+    header = f"a step on a minibatch of {results['minibatch']}; {processor(results)}"
+    return columns(
+        results["rows"],
+        (f"{header}, {threads(results)}", "{networks} x {width} units, {method}"),
+        *(
+            (f"{name}, ms a network", partial(_milliseconds, name))
+            for name in results["rows"][0]["milliseconds"]
+        ),
+        ("by vmap / one after another", lambda row: f"{row['ratio']['median']:.2f}"),
+    )
+
+
+def _milliseconds(name: str, row: Record) -> str:
+    return f"{row['milliseconds'][name]['median']:.2f}"
+
+
 def _microseconds(size: str, row: Record) -> str:
     return f"{row['microseconds'][size]['median']:.0f}"
 
@@ -203,4 +221,5 @@ SHOWN: dict[str, Callable[..., str]] = {
     "layers": layers,
     "memory": memory,
     "deployed": deployed,
+    "stacked": stacked,
 }

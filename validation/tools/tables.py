@@ -248,6 +248,7 @@ SECTIONS: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "layers": (speed.layers, ("bench/bench_layers",)),
     "memory": (speed.memory, ("bench/bench_memory",)),
     "deployed": (speed.deployed, ("bench/bench_deployed",)),
+    "stacked": (speed.stacked, ("bench/bench_stacked",)),
     "magnitudes": (speed.magnitudes, ("bench/bench_magnitudes",)),
     "coverage": (monte_carlo, ("monte_carlo/monte_carlo",)),
     "log_alpha": (speed.log_alpha, ("bench/bench_log_alpha",)),
@@ -269,6 +270,7 @@ WHERE_MEASURED = (
         "memory",
         "run",
         "sizes",
+        "stacked",
         "training",
     ),
 )

@@ -47,7 +47,7 @@ class BinaryDropout(torch.nn.Module):
     `torch.nn.Dropout` draws from the global generator; this module has its own.
     """
 
-    def __init__(self, p: float, generator: torch.Generator) -> None:
+    def __init__(self, p: float, generator: torch.Generator | None) -> None:
         super().__init__()
         self.p, self.generator = p, generator
 
@@ -69,7 +69,7 @@ def network(
     hidden: Sequence[int],
     *,
     seed: int,
-    generator: torch.Generator,
+    generator: torch.Generator | None,
     **posterior: Any,
 ) -> torch.nn.Sequential:
     """Build a network from ``pixels`` through layers of ``hidden`` units to the ten classes.
@@ -108,7 +108,12 @@ def run_of(
 
 
 def _linear(
-    method: str, n_in: int, n_out: int, rate: float, generator: torch.Generator, posterior: Record
+    method: str,
+    n_in: int,
+    n_out: int,
+    rate: float,
+    generator: torch.Generator | None,
+    posterior: Record,
 ) -> list[torch.nn.Module]:
     if method == "gaussian_b":
         return [nn.GaussianDropoutLinear(n_in, n_out, rate, generator=generator)]
@@ -122,7 +127,7 @@ def with_dropout(
     plain: Callable[[], torch.nn.Module],
     variational: Callable[..., torch.nn.Module],
     rate: float,
-    generator: torch.Generator,
+    generator: torch.Generator | None,
     **posterior: Any,
 ) -> list[torch.nn.Module]:
     """Make a layer whose inputs have a kind of dropout: a variational one, or a plain one."""
