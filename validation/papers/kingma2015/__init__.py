@@ -51,8 +51,10 @@ results. All experiments need what `pip install -r validation/frameworks.txt` in
 
 - Table 2 by the training likelihood with other minibatches, rates of dropout at the input and
   weights of the divergence.
-- Figure 1a with five seeds, 200 epochs for each run, widths up to 1200, the divergence counted once
-  for each α, and a margin fixed before.
+- Figure 1a with five seeds, 200 epochs for each run, widths up to 1200 (5 core hours at 800 units,
+  with three seeds and 40 epochs; training the seeds together by `vmap` would take longer, see
+  {doc}`/guide/performance_tables`), the divergence counted once for each α, and a margin fixed
+  before.
 - Figure 1b with the pixels of CIFAR-10 instead of JPEG files, with k = 2 and 3, and until the error
   stops falling: most runs reached the limit of 30 epochs.
 """
