@@ -245,6 +245,48 @@ class TestLogLikelihoods:
         head.requires_grad_(False)
         nn.ELBO(model, made(head), 10)
 
+    def test_what_functions_read_in_turn(self):
+        """In containers, as methods of objects that are no modules, and of other functions."""
+
+        class Likelihood:
+            def __init__(self, given):
+                self.spread, self.scale = given, 2.0
+
+            def log_prob(self, x, y):
+                return nn.normal_log_likelihood(x / self.scale, y, log_sigma2=self.spread)
+
+        def made(spread):
+            several, named, owner = [spread], {"a": {"b": spread}}, Likelihood(spread)
+            normal = nn.normal_log_likelihood
+            inner = lambda x, y: normal(x, y, spread)  # noqa: E731
+            return {
+                "several": lambda x, y: normal(x, y, several[0]),
+                "named": lambda x, y: normal(x, y, named["a"]["b"]),
+                "spread": owner.log_prob,
+                "log_prob": lambda x, y: owner.log_prob(x, y),
+                "inner": lambda x, y: inner(x, y),
+                "list": partial(lambda x, y, held: normal(x, y, held[0]), held=several),
+                "owner": partial(Likelihood.log_prob, owner),
+            }
+
+        model = nn.VariationalLinear(3, 1)
+        for name, function in made(torch.nn.Parameter(torch.zeros(()))).items():
+            with pytest.warns(
+                UserWarning, match="^log_likelihood reads .*, whose parameters"
+            ) as told:
+                elbo = nn.ELBO(model, function, 10)
+            assert len(told) == 1, name
+            assert len([*elbo.parameters()]) == len([*model.parameters()])
+        for given in (torch.zeros(()), model.bias):
+            for function in made(given).values():
+                nn.ELBO(model, function, 10)
+
+    def test_a_name_is_not_the_attribute_of_another(self):
+        """`model.scale` is no global `scale`."""
+        model, scope = nn.VariationalLinear(3, 1), {"scale": torch.nn.Parameter(torch.ones(()))}
+        exec("def likelihood(x, y, given): return -(x - y / given.scale).square()", scope)
+        nn.ELBO(model, partial(scope["likelihood"], given=model), 10)
+
     def test_an_index_that_is_ignored(self):
         found = nn.categorical_log_likelihood(torch.zeros(2, 4), torch.tensor([-100, 1]))
         torch.testing.assert_close(found, torch.tensor([0.0, -math.log(4)]))

@@ -3,13 +3,18 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import dis
 import inspect
 import warnings
+from collections.abc import Iterable, Iterator
 from functools import partial
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
+
+from ...._errors import type_name
+from ..hooks import held
 
 
 class _Partial(torch.nn.Module):
@@ -57,7 +62,7 @@ def registered(function: Any, model: torch.nn.Module) -> Any:
         return _Partial(function, model)
     owner = function.__self__ if isinstance(function, MethodType) else None
     if not isinstance(owner, torch.nn.Module):
-        if not isinstance(function, torch.nn.Module):
+        if not isinstance(function, (torch.nn.Module, torch.nn.Parameter)):
             _warn_of_unregistered(function, model)
         return function
     within = owner in model.modules() or model in owner.modules()
@@ -69,21 +74,19 @@ def _warn_of_unregistered(function: Any, model: torch.nn.Module) -> None:
 
     They are not registered, because a copy of the function would read the same ones.
     """
-    read = dict(getattr(function, "__dict__", {}))
-    code = function.__func__ if isinstance(function, MethodType) else function
-    if isinstance(code, FunctionType):
-        found = inspect.getclosurevars(code)
-        defaults = {k: each.default for k, each in inspect.signature(code).parameters.items()}
-        read |= {**found.globals, **found.nonlocals, **defaults}
     own = {id(each) for each in model.parameters()}
-    for name, value in read.items():
-        is_module = isinstance(value, torch.nn.Module)
-        given = value.parameters() if is_module else [value]
-        if is_module and model in value.modules():
-            continue
+    for name, value in _reads(function, set()):
+        parts = [*held(value)]
+        modules = [each for each in parts if isinstance(each, torch.nn.Module)]
+        others = [
+            each
+            for module in modules
+            if model not in module.modules()
+            for each in module.parameters()
+        ]
         if any(
             isinstance(each, torch.nn.Parameter) and each.requires_grad and id(each) not in own
-            for each in given
+            for each in (*parts, *others)
         ):
             warnings.warn(
                 f"log_likelihood reads {name}, whose parameters are not those of the ELBO, so "
@@ -91,3 +94,40 @@ def _warn_of_unregistered(function: Any, model: torch.nn.Module) -> None:
                 "function that takes it as an argument",
                 stacklevel=5,
             )
+            return
+
+
+def _reads(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values that a function reads, and that functions read which it reads."""
+    seen.add(id(getattr(value, "__func__", value)))
+    owner, function = getattr(value, "__self__", None), getattr(value, "__func__", value)
+    read = dict(getattr(value, "__dict__", {}))
+    if isinstance(function, FunctionType):
+        found = inspect.getclosurevars(function)
+        defaults = {k: each.default for k, each in inspect.signature(function).parameters.items()}
+        loaded = {x.argval for x in dis.get_instructions(function) if x.opname == "LOAD_GLOBAL"}
+        read |= {k: each for k, each in found.globals.items() if k in loaded}
+        read |= {**found.nonlocals, **defaults}
+        for holder in (owner, *read.values()):
+            read = {**_attributes(holder, function.__code__.co_names), **read}
+    yield from read.items() if read else [(type_name(value), value)]
+    for each in read.values():
+        code = getattr(each, "__func__", each)
+        if not isinstance(code, FunctionType) or id(code) in seen:
+            continue
+        if str(code.__module__).partition(".")[0] not in ("logunif_kl", "torch"):
+            yield from _reads(each, seen)
+
+
+def _attributes(holder: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return attributes of these names, and methods, of an object that is no module."""
+    if isinstance(holder, (torch.nn.Module, torch.Tensor, ModuleType, type)):
+        return {}
+    found, own = {}, getattr(holder, "__dict__", {})
+    for name in names:
+        method = getattr(type(holder), name, None)
+        if name in own:
+            found[name] = own[name]
+        elif isinstance(method, FunctionType):
+            found[name] = MethodType(method, holder)
+    return found
