@@ -21,7 +21,7 @@ def show(record: Record) -> str:
     return learning_curves.show(record, NOTE)
 
 
-FULL = {**learning_curves.FULL, "epochs": 30}
+FULL = {**learning_curves.FULL, "methods": ["vbp", "sampled"], "epochs": 30}
 EXPERIMENT = Experiment(
     __file__,
     measure,
