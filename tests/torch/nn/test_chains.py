@@ -56,6 +56,14 @@ def in_a_shape(self, x):
     return self.b(F.relu(self.a(x))) / self.b.weight.shape[1]
 
 
+def in_a_tensor(self, x):
+    return self.b(F.relu(self.a(x))) / torch.tensor(float(self.b.in_features)).sqrt()
+
+
+def in_a_range(self, x):
+    return self.b(F.relu(self.a(x))) * torch.arange(self.b.in_features).sum()
+
+
 def with_its_weights(self, x):
     return self.b(F.relu(self.a(x))) + self.a.weight.pow(2).sum()
 
@@ -164,7 +172,7 @@ def with_noise(self, x):
     return self.f2(self.f1(torch.flatten(self.c2(x), 1)))
 
 
-VECTORS = (in_units, in_a_shape, with_its_weights, with_its_bias, tied)
+VECTORS = (in_units, in_a_shape, in_a_tensor, in_a_range, with_its_weights, with_its_bias, tied)
 VECTORS += (by_another_function, by_a_parameter, changing_a_buffer)
 DROPPED = (functional, methods, modules, added)
 KEPT = (returned, shape_used, fixed_size, twice, in_place, of_a_condition, with_noise)

@@ -5,21 +5,20 @@ from __future__ import annotations
 
 import copy
 import dis
+import hashlib
 import inspect
-import operator
-import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from enum import Enum
-from functools import lru_cache, partial
-from types import CodeType
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import fx, nn
 
 from ..hooks import copies
+from .activations import Activation
 from .random_state import OwnRandomState
 
 
@@ -56,67 +55,6 @@ class Part(NamedTuple):
         return found
 
 
-@lru_cache(4096)
-def _step(code: CodeType, at: int) -> dis.Instruction:
-    return next(each for each in dis.get_instructions(code) if each.offset == at)
-
-
-@lru_cache(4096)
-def _asks_for_type(code: CodeType, at: int) -> bool:
-    """Whether an instruction calls `isinstance`, matches a class, or reads ``x.__class__``."""
-    step = _step(code, at)
-    if not step.opname.startswith("CALL"):
-        return step.opname in ("MATCH_CLASS", "LOAD_ATTR")
-    start = step.positions and step.positions[::2]
-    steps = (each for each in dis.get_instructions(code) if each.argval == "isinstance")
-    return any(each.positions and each.positions[::2] == start for each in steps)
-
-
-class _Activation(fx.Proxy):
-    """A proxy that is an instance of a tensor, for code that asks for the type of an input."""
-
-    _is_param = False  # `isinstance` of a Parameter reads this attribute.
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        """Say so in Python code alone. Torch reads the memory of what says in C that it is one."""
-        frame = sys._getframe(1)
-        asks = _asks_for_type(frame.f_code, frame.f_lasti)
-        return torch.Tensor if asks else _Activation
-
-    def __getattr__(self, name: str) -> Any:
-        """Remember what the code asks for, such as ``x.dtype``, which `is` compares in silence."""
-        found = fx.proxy.Attribute(self, name)
-        if not name.startswith("__") and not callable(getattr(torch.Tensor, name, None)):
-            tracer: Any = self.tracer
-            tracer.asked.append(found)
-        return found
-
-    def __iter__(self) -> Iterator[Any]:
-        """Unpack a tuple, as `torch.fx.Proxy` does, whose frames would keep activations alive."""
-        frame = sys._getframe(1)
-        step = _step(frame.f_code, frame.f_lasti)
-        del frame
-        if step.opname != "UNPACK_SEQUENCE":
-            return self.tracer.iter(self)
-        unpacked: Any = self
-        return iter([unpacked[i] for i in range(step.argval)])
-
-
-def _in_place(name: str) -> Any:
-    """Return a method that records ``x += y``, which `torch.fx` would record as ``x + y``."""
-
-    def method(self: fx.Proxy, other: Any) -> Any:
-        target = getattr(operator, name)
-        return self.tracer.create_proxy("call_function", target, (self, other), {})
-
-    return method
-
-
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
-    setattr(_Activation, f"__i{_name}__", _in_place(f"i{_name}"))
-
-
 class _Tracer(fx.Tracer):
     """Record the calls of modules and functions in a graph.
 
@@ -135,7 +73,12 @@ class _Tracer(fx.Tracer):
         """Whether the code asked for numbers, perhaps within a ``try`` that hides the error."""
 
     def create_arg(self, a: Any) -> Any:
-        return a.node if issubclass(type(a), fx.Proxy) else super().create_arg(a)
+        if issubclass(type(a), fx.Proxy):
+            return a.node
+        if isinstance(a, torch.Tensor):
+            # By its content, which may be the size of a layer.
+            return self.create_node("get_attr", f"_constant_{_hash(a)}", (), {})
+        return super().create_arg(a)
 
     def to_bool(self, obj: fx.Proxy) -> bool:
         self.branched = True
@@ -146,7 +89,7 @@ class _Tracer(fx.Tracer):
         return super().iter(obj)
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
-        found = _Activation(node, self)
+        found = Activation(node, self)
         self.made.append(weakref.ref(found))
         return found
 
@@ -187,6 +130,13 @@ class _Tracer(fx.Tracer):
             return False
         ours = type(module).__module__.startswith("logunif_kl.")
         return not deep or ours or self.is_leaf_module(module, "")
+
+
+def _hash(constant: torch.Tensor) -> str:
+    values = constant.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    found = hashlib.sha256(f"{constant.dtype} {tuple(constant.shape)}".encode())
+    found.update(values.numpy().data)
+    return found.hexdigest()
 
 
 def parts(model: nn.Module, layers: Container[nn.Module], name: str = "") -> Iterator[Part]:

@@ -41,18 +41,18 @@ class SampledModule(VariationalModule):
     In training mode and within `sampling`, the weights are drawn when the module, or a module that
     contained it when it was converted, is called. They are the same for all examples, and stay the
     same until the outermost call ends: in all time steps of a recurrent cell, and wherever a weight
-    is shared. Each call has its own samples, also if several threads call the network; parts that a
-    ``forward`` calls in other threads draw their own. Outside a call, code outside of modules can
-    look at a weight under `torch.no_grad`, but computing with it raises RuntimeError, because it
-    would have no noise. Within a call a weight is the sample, so changing it in place does not
-    change the parameter: use ``self.get_parameter(name)``. A call of a network's ``forward`` is no
-    call of the network: it raises RuntimeError, and compiled alone it draws anew in each call of a
-    part. A weight that was drawn before a `torch.utils.checkpoint.checkpoint`, or an autograd
-    Function, that uses it raises RuntimeError, because the second run would draw another sample.
-    In a checkpoint compile no method alone and, with ``use_reentrant=True``, no part alone: their
-    second runs may have another sample, and the gradients are then wrong. Compile the network.
-    After a KeyboardInterrupt in a call of the network, call the network again before a part of it:
-    until then the parts repeat one sample.
+    is shared. Each call has its own samples, also if several threads call the network. Parts that a
+    ``forward`` calls in other threads draw their own, and so does each call of a part by another
+    method, such as ``model.encode`` or Lightning's ``training_step``: loop over time steps in a
+    ``forward``. Outside a call, code outside of modules can look at a weight under `torch.no_grad`,
+    but computing with it raises RuntimeError. Within a call a weight is the sample, so changing it
+    in place does not change the parameter: use ``self.get_parameter(name)``. A call of a network's
+    ``forward`` is no call of the network: it raises RuntimeError, and compiled alone it draws anew
+    in each call of a part. A weight that was drawn before a `torch.utils.checkpoint.checkpoint`, or
+    an autograd Function, that uses it raises RuntimeError. In a checkpoint compile no method alone
+    and, with ``use_reentrant=True``, no part alone: their second runs may have another sample, and
+    wrong gradients. Compile the network. After a KeyboardInterrupt in a call of the network, call
+    the network again before a part of it: until then the parts repeat one sample.
 
     The options are those of the conversion: later assignments do not change them.
     `torch.fx.symbolic_trace` of a network in evaluation mode records its means.
