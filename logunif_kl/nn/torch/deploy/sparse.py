@@ -28,7 +28,8 @@ class SparseLayer(torch.nn.Module):
 
     The weights are buffers, not parameters. The first call makes a matrix from copies of them, and
     later calls make it again after they have changed. But PyTorch does not count changes through
-    ``values.data``, NumPy or `torch.distributed`: assign a new tensor to `values` instead.
+    ``values.data``, NumPy, `torch.distributed` or optimizers with ``fused=True``: assign a new
+    tensor to `values` instead.
 
     Attributes
     ----------
