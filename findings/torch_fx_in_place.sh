@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `torch.fx.symbolic_trace` records `x += y` as `x + y`, so who else holds x gets its old values, silently.
+# PyTorch's `torch.fx.symbolic_trace` records `x += y` as `x + y`, so who else holds x keeps its old values, silently.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -26,6 +26,11 @@ class Prior(Protocol):
     arguments. -KL is *maximised* (ELBO sign). A proper prior has -KL <= 0, and a constant that is
     left out changes no gradient.
 
+    Each value must depend on its own weight alone, and not on a mean over the layer: the arrays may
+    be some rows of an embedding, which leave out `padding_idx`, and may have other numbers in the
+    place of pruned weights, whose values are not counted. To learn the scale of a prior, make it a
+    module with parameters.
+
     A class need not inherit from this protocol. Make the object immutable, such as a frozen
     dataclass, because copies of a layer share it.
 
