@@ -464,6 +464,26 @@ def test_what_asks_which_mode_an_argument_names(run, default):
             torch.testing.assert_close(made(x, mode=mode), model(x, mode=mode))
 
 
+def test_what_asks_whether_two_arguments_are_one():
+    """In the attention of a tensor to itself all units are read."""
+
+    class Attends(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Linear(4, 6), torch.nn.Linear(6, 3)
+            torch.nn.init.zeros_(self.a.weight[:3])
+
+        def forward(self, q, k):
+            hidden = self.a(q).tanh()
+            return hidden.sum(-1) if q is k else self.b(hidden) + k.sum()
+
+    torch.manual_seed(0)
+    model, x, y = Attends(), torch.randn(2, 4), torch.randn(2, 4)
+    for made in (nn.to_compact(model), nn.to_sparse(model, max_density=1.0)):
+        for given in ((x, x), (x, y)):
+            torch.testing.assert_close(made(*given), model(*given))
+
+
 def test_a_trace_changes_nothing_for_other_threads():
     """Networks called, and others converted, meanwhile."""
     torch.manual_seed(0)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from enum import Enum
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -274,12 +275,19 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     if tracer.branched or any(made() is not None for made in tracer.made[kept:]):
         return None
     given_alone = (x for x in tracer.graph.nodes if x.op == "placeholder" and not x.users)
-    if any(_loads(forward, str(node.target)) for node in given_alone):
+    if _compares(forward) or any(_loads(forward, str(node.target)) for node in given_alone):
         return None  # The code may have asked with `is` or a dict what the argument is.
     for node in reversed(tracer.graph.nodes):
         if node.op == "get_attr" and not node.users:
             tracer.graph.erase_node(node)
     return tracer.graph
+
+
+def _compares(function: Any) -> bool:
+    """Whether the code of a function asks if two of its variables are one tensor."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    steps = [] if code is None else [*dis.get_instructions(code)]
+    return any(b.opname == "IS_OP" and "LOAD_FAST" in a.opname for a, b in pairwise(steps))
 
 
 def _loads(function: Any, name: str) -> bool:
