@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -192,9 +193,29 @@ def copies(model: torch.nn.Module) -> dict[int, Any]:
     return found
 
 
-def copy_hooks(module: Any, to: Any, memo: dict[int, Any]) -> None:
-    """Give a new layer copies of the hooks of a layer, except those that compute its weights."""
-    for name in ("_forward_pre_hooks", "_forward_hooks"):
+def copy_additions(module: Any, to: Any, plain: Any, own: set[str], memo: dict[int, Any]) -> None:
+    """Give a new layer copies of what a user added to a layer: hooks, attributes, buffers...
+
+    Not the hooks that compute its weights, and not what a layer of the plain class has, or `own`.
+    """
+    own = own.union(("weight", "bias"), *(inspect.get_annotations(each) for each in plain.__mro__))
+    for name, value in vars(module).items():
+        if name not in own and name not in vars(to) and not name.startswith("_lk_"):
+            try:
+                vars(to)[name] = copy.deepcopy(value, memo)
+            except Exception:  # Share what cannot be copied, such as a lock.
+                vars(to)[name] = value
+    for registered in ("_parameters", "_buffers", "_modules"):
+        of_new = getattr(to, registered)
+        for name, value in getattr(module, registered).items():
+            of_mask = name.removesuffix("_orig").removesuffix("_mask")
+            if name not in of_new and of_mask not in own:
+                of_new[name] = copy.deepcopy(value, memo)
+                if name in module._non_persistent_buffers_set:
+                    to._non_persistent_buffers_set.add(name)
+    to._is_full_backward_hook = module._is_full_backward_hook
+    of_backward = "_backward_pre_hooks", "_backward_hooks"
+    for name in ("_forward_pre_hooks", "_forward_hooks", *of_backward):
         for key, hook in getattr(module, name).items():
             if not isinstance(hook, BasePruningMethod):
                 getattr(to, name)[key] = copy.deepcopy(hook, memo)

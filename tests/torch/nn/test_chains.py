@@ -410,6 +410,114 @@ def test_held_parameters_that_are_not_saved_are_refused(own):
                 nn.load_sparse(Decodes(hold), made.state_dict())
 
 
+class Tagged(torch.nn.Module):
+    """Layers to which a user gave attributes, a buffer, a parameter and a module."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.net = torch.nn.ModuleList([make(4, 6), make(6, 6), make(6, 3)])
+        first, second, third = self.net
+        first.act, first.gain = torch.tanh, 3.0
+        second.register_buffer("gain", torch.tensor(0.5))
+        second.register_buffer("other", torch.tensor(2.0), persistent=False)
+        second.act = torch.nn.PReLU(init=0.3)
+        third.gain = torch.nn.Parameter(torch.tensor(1.5))
+        third.inner = first
+        third.register_forward_hook(lambda module, args, output: output * module.inner.gain)
+        with torch.no_grad():
+            third.weight[:, :4] = second.weight[:2] = first.weight[1] = 0.0
+
+    def forward(self, x):
+        for layer in self.net:
+            x = layer(x) * getattr(layer, "gain", 1.0) * getattr(layer, "other", 1.0)
+            x = layer.act(x) if hasattr(layer, "act") else x
+        return x
+
+
+class Untraced(Tagged):
+    def forward(self, x):
+        return super().forward(x) if x.sum() < 1e9 else x
+
+
+@pytest.mark.parametrize("kind", [Tagged, Untraced])
+@pytest.mark.parametrize("make", [torch.nn.Linear, nn.VariationalLinear])
+def test_what_a_user_gave_a_layer(kind, make):
+    torch.manual_seed(0)
+    model, x = kind(make).eval(), torch.randn(5, 4)
+    for made in (nn.to_compact(model), nn.to_sparse(model, max_density=1.0)):
+        torch.testing.assert_close(made(x), model(x))
+        assert [name for name, _ in made.named_buffers() if "other" in name] == ["net.1.other"]
+        assert {"net.1.gain", "net.2.gain", "net.1.act.weight"} <= {*made.state_dict()}
+        assert "net.1.other" not in made.state_dict()
+        assert made.net[2].inner is made.net[0]
+        with torch.no_grad():
+            made.net[2].gain.mul_(2.0)
+            loaded = nn.load_sparse(kind(make), made.state_dict())
+            torch.testing.assert_close(loaded(x), 2.0 * model(x))
+        assert model.net[2].gain == 1.5
+
+
+def assigned_forward(module, x):
+    return x.flip(1)
+
+
+@pytest.mark.parametrize(
+    "between", [torch.nn.Identity(), torch.nn.Dropout(), torch.nn.BatchNorm1d(6), torch.nn.ReLU()]
+)
+def test_a_forward_that_was_assigned_to_a_module(between):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 6), between, torch.nn.Linear(6, 3)).eval()
+    torch.nn.init.zeros_(model[0].weight[:3])
+    torch.nn.init.zeros_(model[2].weight[:, 4])
+    between.forward = types.MethodType(assigned_forward, between)
+    x = torch.randn(5, 4)
+    with pytest.warns(UserWarning, match="a hook or an own mode changes '1'"):
+        torch.testing.assert_close(nn.to_compact(model)(x), model(x))
+    torch.testing.assert_close(nn.to_sparse(model, max_density=1.0)(x), model(x))
+
+
+@pytest.mark.parametrize("between", [torch.nn.Dropout(), torch.nn.BatchNorm1d(6)])
+def test_a_module_that_stays_in_training_mode(between):
+    """As in Monte Carlo dropout and in adaptation to test data."""
+
+    class Keeps(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            inner = torch.nn.Linear(4, 6), between, torch.nn.ReLU()
+            self.net, self.out = torch.nn.Sequential(*inner), torch.nn.Linear(6, 3)
+            torch.nn.init.zeros_(self.net[0].weight[:3])
+
+        def train(self, mode=True):
+            super().train(mode)
+            self.net[1].train()
+            return self
+
+        def forward(self, x):
+            return self.out(self.net(x))
+
+    torch.manual_seed(0)
+    model, x = Keeps().eval(), torch.randn(5, 4)
+    with pytest.warns(UserWarning, match="mode"):
+        compact = nn.to_compact(model)
+    for made in (compact, nn.to_sparse(model, max_density=1.0)):
+        assert made.net[1].training
+        torch.manual_seed(1)
+        found = made(x)
+        torch.manual_seed(1)
+        torch.testing.assert_close(found, model(x))
+
+
+def test_a_block_that_was_assigned_to_a_transformer():
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    layer._sa_block = lambda x, *args, **kwargs: x * layer.linear1(x).sum(-1, keepdim=True)
+    torch.nn.init.zeros_(layer.linear2.weight[:, 4:12])
+    model = torch.nn.Sequential(layer).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the closure
+        assert nn.to_compact(model)[0].linear1.out_features == 16
+
+
 class Mode(enum.Enum):
     LOGITS, FEATURES, SUM = range(3)
 
@@ -650,7 +758,9 @@ def test_parts_of_what_cannot_be_traced(hook):
 def test_a_module_that_cannot_be_copied_is_not_traced():
     model = Model(lambda self, x: self.b(F.relu(self.a(x))))
     model.a.lock = threading.Lock()
-    assert len(nn.to_compact(model).a.weight) == 8
+    compact = nn.to_compact(model)
+    assert len(compact.a.weight) == 8
+    assert compact.a.lock is model.a.lock
 
 
 def test_torch_does_not_read_the_memory_of_a_proxy():

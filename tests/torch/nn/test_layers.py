@@ -450,6 +450,23 @@ class TestEmbedding:
         same = made(CASES["embedding"])(torch.tensor([[3, 3]]))
         assert not torch.equal(same[0, 0], same[0, 1])
 
+    @pytest.mark.parametrize("kind", [torch.nn.Embedding, torch.nn.EmbeddingBag])
+    def test_a_padding_from_the_end(self, kind):
+        """Which was assigned, because the constructor counts from the start."""
+        torch.manual_seed(0)
+        table, other = kind(5, 3), kind(5, 3, padding_idx=3)
+        table.padding_idx = -2
+        other.load_state_dict(table.state_dict())
+        found, expected = map(nn.to_variational, (table, other))
+        assert nn.kl(found) == nn.kl(expected)
+        x = torch.arange(5).view(5, 1)
+        with nn.sampled(found, generator=generator(1)):
+            first = found(x)
+        with nn.sampled(expected, generator=generator(1)):
+            assert torch.equal(first, expected(x))
+        nn.prune(found, -100.0)
+        assert nn.sparsity(found) == nn.sparsity(nn.prune(expected, -100.0) or expected)
+
     def test_only_a_padding(self):
         assert nn.VariationalEmbedding(1, 2, padding_idx=0).kl() == 0
 

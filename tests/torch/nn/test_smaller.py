@@ -483,6 +483,116 @@ def test_a_fused_network():
         nn.load_sparse(fused(made()), state)
 
 
+ASSIGNED = {
+    "padded": {"padding": (1, 1)},
+    "padded less": {"padding": (0, 0)},
+    "dilated": {"padding": (2, 2), "dilation": (2, 2), "stride": (2, 2)},
+    "same": {"padding": "same", "dilation": (2, 2)},
+    "valid": {"padding": "valid"},
+    "one number": {"padding": 1},
+}
+
+
+@pytest.mark.parametrize("before", [0, 1, 2, "same"])
+@pytest.mark.parametrize("name", ASSIGNED)
+@pytest.mark.parametrize("mode", ["zeros", "circular"])
+@pytest.mark.filterwarnings("ignore:to_compact kept")
+def test_options_of_a_convolution_that_were_assigned(before, name, mode):
+    """As in dilated backbones. Torch ignores the padding of other modes than zeros."""
+
+    def made():
+        torch.manual_seed(0)
+        model = plain.Sequential(
+            *(plain.Conv2d(3, 6, 3), plain.ReLU()),
+            *(plain.Conv2d(6, 4, 3, padding=before, padding_mode=mode), plain.AdaptiveAvgPool2d(1)),
+        )
+        for option, value in ASSIGNED[name].items():
+            setattr(model[2], option, value)
+        plain.init.ones_(model[0].bias)
+        return model
+
+    model, x = made().eval(), torch.randn(2, 3, 12, 12)
+    model[0].weight.data[:3] = 0.0
+    model[2].weight.data[:, 4] = 0.0
+    expected = model(x)
+    posterior = nn.Additive(initial=-40.0)
+    variational = nn.to_variational(model, posterior=posterior)
+    sparse = nn.to_sparse(model, max_density=1.0, drop_units=False)
+    found = [
+        nn.to_compact(model),
+        nn.to_sparse(model, max_density=1.0),
+        sparse,
+        variational.train(),
+    ]
+    found += [nn.to_variational(model, posterior=posterior, estimator="per_example")]
+    found.append(nn.load_sparse(made(), sparse.state_dict()))
+    for each in found:
+        torch.testing.assert_close(each(x), expected)
+
+
+@pytest.mark.parametrize("mode", ["RNN_TANH", "RNN_RELU"])
+def test_the_mode_of_a_recurrent_module_that_was_assigned(mode):
+    """Torch reads `mode` alone."""
+    torch.manual_seed(0)
+    model = recurrent(RNN, "all").eval()
+    model.net.mode, model.net.nonlinearity = mode, "relu" if mode == "RNN_TANH" else "tanh"
+    x = torch.randn(2, 1, 10, 10)
+    for name, each in model.net.named_parameters():
+        if "weight" in name:
+            each.data[:4] = 0.0
+        if name == "weight_hh_l0":
+            each.data[:, :4] = 0.0
+    compact = nn.to_compact(model)
+    assert compact.net.hidden_size == 4
+    torch.testing.assert_close(compact(x), model(x))
+
+
+@pytest.mark.parametrize("tracks", [True, False])
+@pytest.mark.filterwarnings("ignore:to_compact kept")
+def test_instance_normalisation_that_no_longer_tracks(tracks):
+    torch.manual_seed(0)
+    norm = plain.InstanceNorm2d(6, affine=True, track_running_stats=True)
+    model = plain.Sequential(plain.Conv2d(3, 6, 3), norm, plain.ReLU(), plain.Conv2d(6, 4, 1))
+    model.eval()[0].weight.data[:3] = 0.0
+    norm.running_mean.fill_(-2.0)
+    norm.track_running_stats = tracks
+    x, compact = torch.randn(2, 3, 8, 8), nn.to_compact(model)
+    torch.testing.assert_close(compact(x), model(x))
+    assert len(compact[0].weight) == (3 if tracks else 6)
+
+
+def test_hooks_of_the_backward_pass():
+    torch.manual_seed(0)
+    model = plain.Sequential(plain.Linear(4, 6), plain.ReLU(), plain.Linear(6, 2)).eval()
+    model[0].register_full_backward_hook(lambda module, given, output: (given[0] * 0.5,))
+    model[2].register_full_backward_pre_hook(lambda module, output: (output[0] * 3.0,))
+    x = torch.randn(3, 4, requires_grad=True)
+    (expected,) = torch.autograd.grad(model(x).sum(), x)
+    for made in (nn.to_compact(model), nn.to_sparse(model, max_density=1.0)):
+        (found,) = torch.autograd.grad(made(x).sum(), x)
+        torch.testing.assert_close(found, expected)
+
+
+def test_dropout_of_ours_is_left_out():
+    model = plain.Sequential(plain.Linear(4, 6), nn.GaussianDropoutA(0.5), plain.Linear(6, 2))
+    for made in (nn.to_compact(model), nn.to_sparse(model, max_density=1.0)):
+        assert type(made[1]) is plain.Identity
+    assert type(model[1]) is nn.GaussianDropoutA
+
+
+@pytest.mark.parametrize("convert", [nn.to_variational, nn.to_compact, nn.to_sparse])
+def test_a_convolution_that_was_assigned_is_refused(convert, monkeypatch):
+    """As for images that continue at their sides."""
+    model = plain.Sequential(plain.Conv2d(3, 2, 3))
+    own = model[0]._conv_forward
+    model[0]._conv_forward = lambda x, weight, bias: own(x.flip(-1), weight, bias)
+    with pytest.raises(TypeError, match=r"^module '0' has a _conv_forward that was assigned"):
+        convert(model)
+    monkeypatch.setattr(plain.Linear, "forward", lambda self, x: F.linear(x, self.weight) + 1.0)
+    with pytest.raises(TypeError, match=r"^module '0' has a forward that was assigned"):
+        convert(plain.Sequential(plain.Linear(3, 2)))
+
+
 @pytest.mark.parametrize("convert", [nn.to_variational, nn.to_compact, nn.to_sparse])
 def test_a_forward_that_was_assigned_is_refused(convert):
     """A copy would lose it, or call the layer that the function has closed over."""

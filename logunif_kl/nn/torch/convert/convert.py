@@ -35,6 +35,7 @@ from ..weights.tied import forget_tied_variances, name_tied_variances, variances
 from ..weights.weight import VariationalModule, Weight
 from .choose import Modules, Parameters, choose, not_additive
 from .conversion import VARIATIONAL, copied, warn_of_kept, warn_of_left
+from .plain import check_forward, check_known
 
 Tensor = torch.Tensor
 
@@ -280,7 +281,7 @@ def to_deterministic(
 
 
 def without_samples(model: torch.nn.Module, threshold: float | None) -> torch.nn.Module:
-    """Copy a model and make its sampled modules plain, or return a model that has none.
+    """Copy a model and make its sampled modules and its dropout plain, or return one without.
 
     Raise for parameters that are split, whose dead units would not be found.
     """
@@ -291,15 +292,21 @@ def without_samples(model: torch.nn.Module, threshold: float | None) -> torch.nn
             "load its full state_dict (see torch.distributed.checkpoint.state_dict) into a model "
             "that is not sharded"
         )
-    if not any(isinstance(m, SampledModule) for m in model.modules()):
+    if not any(map(_has_no_layer, model.modules())):
         return model
     result = copy.deepcopy(model, copies(model))
-    for each in [m for m in result.modules() if isinstance(m, SampledModule)]:
+    for each in [*filter(_has_no_layer, result.modules())]:
         remove_masks(each)
         _make_plain(each, threshold, {})
     for module in result.modules():
         unhook(module)
     return result
+
+
+def _has_no_layer(module: torch.nn.Module) -> bool:
+    """Whether a module has noise, and is no layer with a weight."""
+    dropout = isinstance(module, StochasticModule) and not hasattr(module, "weight")
+    return isinstance(module, SampledModule) or dropout
 
 
 def _make_plain(module: Any, threshold: float | None, products: dict[tuple[int, int], Any]) -> None:
@@ -324,27 +331,3 @@ def _make_mean(weight: Weight, threshold: float | None, products: dict[Any, Any]
         module._parameters[name] = kept[0]
     if noisy is not None:
         module._parameters[name].masked_fill_(noisy, 0.0)
-
-
-def check_known(name: str, module: torch.nn.Module) -> None:
-    """Raise if a layer belongs to a user-defined subclass, whose plain form is not known."""
-    kind = type(module)
-    if isinstance(module, StochasticModule) and "_lk_plain" not in vars(kind):
-        raise TypeError(
-            f"{shown_name(name)} is of type {kind.__name__}, which has no known plain form: "
-            "replace it by a layer of torch.nn first"
-        )
-
-
-def check_forward(name: str, module: torch.nn.Module) -> None:
-    """Raise if a layer has a forward of its own, which a copy of it would share or lose."""
-    if "forward" in vars(module):
-        raise TypeError(
-            f"{shown_name(name)} has a forward that was assigned to it, which a converted layer "
-            "would not call: put it into a module around the layer, or convert the layer first"
-        )
-
-
-def plain_kind(module: torch.nn.Module) -> Any:
-    """Return the class of `torch.nn` that computes what a layer computes without noise."""
-    return module._lk_plain if isinstance(module, StochasticModule) else type(module)

@@ -12,12 +12,13 @@ import torch
 from ...._errors import type_name
 from ...checks import one_of
 from ..arguments import check_parameters, shown_name
-from ..convert.convert import check_known, plain_kind, without_samples
-from ..hooks import copies, copy_hooks, ties
+from ..convert.convert import without_samples
+from ..convert.plain import check_known, plain_kind
+from ..hooks import copies, ties
 from ..shrink.kinds import others, resize
+from .layers import copy_rest, dense_layer, sparse_layer
 from .sparse import BACKENDS
 from .sparsity import weighted
-from .to_sparse import dense_layer, sparse_layer
 
 Tensor = torch.Tensor
 
@@ -91,9 +92,9 @@ def load_sparse(
     for module in found:
         memo |= ties(module, made[id(module)])
     loaded = copy.deepcopy(model, memo).eval()
-    _check_held(model, loaded, memo, found)
     for module in found:
-        copy_hooks(module, made[id(module)], memo)
+        copy_rest(module, made[id(module)], memo)
+    _check_held(model, loaded, memo, found)
     for name, module in model.named_modules():
         if module in smaller:
             own = {key: state_dict.get(f"{name}.{key}" if name else key) for key in smaller[module]}

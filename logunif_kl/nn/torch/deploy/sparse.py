@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from ....torch._internals import traced_to_leave
 from ..arguments import check_channels, check_features
+from ..layers.conv import padding_of
 from ..moments.moments import check_input
 from ..noise.local import without_autocast
 from ..noise.mask import versions_of
@@ -28,8 +29,7 @@ class SparseLayer(torch.nn.Module):
 
     The weights are buffers, not parameters. The first call makes a matrix from copies of them, and
     later calls make it again after they have changed. But PyTorch does not count changes through
-    ``values.data``, NumPy, `torch.distributed` or optimizers with ``fused=True``: assign a new
-    tensor to `values` instead.
+    ``values.data``, NumPy, `torch.distributed` or fused optimizers: assign a new tensor instead.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ class SparseConv(SparseLayer):
         self.padding: tuple[int, ...] | str = like.padding
         self.dilation: tuple[int, ...] = like.dilation
         self.padding_mode: str = like.padding_mode
-        self._around = list(like._reversed_padding_repeated_twice)
+        self._around = padding_of(like)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the convolution of an input, with or without a batch dimension."""

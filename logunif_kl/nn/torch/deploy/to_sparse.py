@@ -15,13 +15,15 @@ from ...._errors import real_number
 from ...checks import check_flag, count, one_of
 from ...sparsity import THRESHOLD, check_threshold
 from ..arguments import check_parameters, shown_name
-from ..convert.convert import check_forward, check_known, plain_kind, without_samples
-from ..hooks import copies, copy_hooks, masked, own_tensors, ties
-from ..shrink.kinds import groups_of, others, resize
+from ..convert.convert import without_samples
+from ..convert.plain import check_forward, check_known, plain_kind
+from ..hooks import copies, masked, own_tensors, ties
+from ..shrink.kinds import others, resize
 from ..shrink.shrink import shrink
 from ..shrink.slots import Tensors
-from ..shrink.traces import Part, parts
-from .sparse import BACKENDS, SparseConv, SparseEmbedding, SparseLinear
+from ..shrink.traces import Part, in_training, parts
+from .layers import copy_rest, dense_layer, sparse_layer
+from .sparse import BACKENDS
 from .sparsity import weighted, with_kept
 
 Tensor = torch.Tensor
@@ -71,9 +73,10 @@ def to_sparse(
         All units stay in a module that takes ``*args``, branches on an activation, or cannot be
         traced for another reason, and in its parts, which it may use in any way. If it calls a part
         as a whole, convert this part: ``model.net = to_sparse(model.net)``. Pass False if other
-        code runs a part of the network or reads hidden activations, or if the forward asks for the
-        mode of autograd, compares ``type(...)`` of an activation, catches an error of an argument,
-        or asks for its type or identity and also computes with it, which a trace does not see.
+        code runs a part of the network or reads hidden activations, if dropout is on in the result,
+        as in `predict`, which would not drop the constants, or if the forward asks for the mode of
+        autograd, compares ``type(...)`` of an activation, catches an error of an argument, or asks
+        for its type or identity and also computes with it, which a trace does not see.
         `sparsity` of the result does not count weights of removed units, but ``sparsity(model,
         threshold)`` does.
     max_density : float
@@ -242,7 +245,8 @@ def _rebuilt(
             layers[module]["bias"] = module.bias
     given = layers if multiple_of is None else {**others(model), **layers}
     small, left = given, dict[Any, str]()
-    traced = list(parts(model, given))
+    training = in_training(model)
+    traced = list(parts(model, given, training))
     read: set[int] = set().union(*(part.read() for part in traced))
     if multiple_of is not None:
         small, left = shrink(model, given, traced, multiple_of)
@@ -268,7 +272,7 @@ def _rebuilt(
             read.update(held)
             return built(tensors, make)
         for module in layers:
-            copy_hooks(module, made[id(module)], memo)
+            copy_rest(module, made[id(module)], memo)
         for module in tensors:
             if module not in layers and _differ(tensors[module], given[module]):
                 resize(memo[id(module)], tensors[module])
@@ -312,36 +316,3 @@ def _made(
     if max_density == 0.0 or int(weight.count_nonzero()) > max_density * weight.numel():
         return _dense(module, weight, bias)
     return sparse_layer(plain_kind(module), module, weight, bias, backend)
-
-
-def sparse_layer(
-    kind: Any, module: Any, weight: Tensor, bias: Tensor | None, backend: str
-) -> torch.nn.Module:
-    if kind is torch.nn.Linear:
-        return SparseLinear(weight, bias, backend)
-    if kind is torch.nn.Embedding:
-        return SparseEmbedding(weight, backend)
-    return SparseConv(weight, bias, backend, module)
-
-
-def dense_layer(kind: Any, module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
-    """Make a torch layer with the given weights, without drawing initial weights."""
-    options: dict[str, Any] = {"device": "meta", "dtype": weight.dtype}
-    made: Any
-    if kind is torch.nn.Embedding:
-        rows, columns = weight.shape
-        made = kind(rows, columns, module.padding_idx, **options)
-    elif kind is torch.nn.Linear:
-        made = kind(weight.shape[1], weight.shape[0], bias is not None, **options)
-    else:
-        groups = groups_of(module, weight)
-        made = kind(
-            *(weight.shape[1] * groups, weight.shape[0], module.kernel_size),
-            *(module.stride, module.padding, module.dilation, groups, bias is not None),
-            module.padding_mode,
-            **options,
-        )
-    made.weight = torch.nn.Parameter(weight.detach().clone(), requires_grad=False)
-    if bias is not None:
-        made.bias = torch.nn.Parameter(bias.detach().clone(), requires_grad=False)
-    return made

@@ -18,13 +18,33 @@ Tensor = torch.Tensor
 _CONVOLVE: dict[int, Any] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 
 
+def padding_of(convolution: Any) -> list[int]:
+    """Return the padding of a convolution in the order of `torch.nn.functional.pad`.
+
+    `padding` and `dilation` may have been assigned since it was made. With other values than zeros,
+    torch pads as it was made.
+    """
+    given, places = convolution.padding, len(convolution.kernel_size)
+    if convolution.padding_mode != "zeros":
+        return [*convolution._reversed_padding_repeated_twice]
+    if given == "same":
+        dilation = _each(convolution.dilation, places)
+        spans = [d * (k - 1) for d, k in zip(dilation, convolution.kernel_size, strict=True)]
+        return [part for span in spans[::-1] for part in (span // 2, span - span // 2)]
+    each = _each(0 if given == "valid" else given, places)
+    return [side for side in each[::-1] for _ in range(2)]
+
+
+def _each(given: Any, places: int) -> tuple[int, ...]:
+    return (given,) * places if isinstance(given, int) else given
+
+
 class _VariationalConv(VariationalLayer):
     in_channels: int
     out_channels: int
     groups: int
     padding: Any
     padding_mode: str
-    _reversed_padding_repeated_twice: list[int]
     kernel_size: tuple[int, ...]
 
     @list_options
@@ -62,13 +82,13 @@ class _VariationalConv(VariationalLayer):
         if self.padding_mode == "zeros" and self.padding != "same":
             return input
         mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
-        return F.pad(input, self._reversed_padding_repeated_twice, mode=mode)
+        return F.pad(input, padding_of(self), mode=mode)
 
     def _options(self, groups: int) -> tuple[Any, ...]:
         """Return stride, padding, dilation and groups for an input that `_padded` returned."""
         padded = self.padding_mode != "zeros" or isinstance(self.padding, str)
-        padding = [0 for _ in self.kernel_size] if padded else self.padding
-        return self.stride, padding, self.dilation, groups
+        given = self.stride, 0 if padded else self.padding, self.dilation
+        return *(_each(each, len(self.kernel_size)) for each in given), groups
 
     def _product(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return _CONVOLVE[len(self.kernel_size)](input, weight, bias, *self._options(self.groups))

@@ -156,12 +156,13 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
 
     @property
     def _lk_padding(self) -> int | None:  # type: ignore[override]
-        return self.padding_idx
+        given = self.padding_idx  # It may have been assigned, below 0 too.
+        return given if given is None or given >= 0 else given + self.num_embeddings
 
     def forward(self, input: Tensor) -> Tensor:
         """Draw the rows in training mode and within `sampling`; return the means otherwise."""
         means = F.embedding(
-            *(input, self._masked(), self.padding_idx, self.max_norm, self.norm_type),
+            *(input, self._masked(), self._lk_padding, self.max_norm, self.norm_type),
             *(self.scale_grad_by_freq, self.sparse),
         )
         if not self._lk_draws:
@@ -175,15 +176,15 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         if len(log_variance) == len(self._lk_stored):
             log_variance = settled(
                 F.embedding(
-                    *(input, log_variance, self.padding_idx),
+                    *(input, log_variance, self._lk_padding),
                     scale_grad_by_freq=self.scale_grad_by_freq,
                 )
             )
         deviations = (0.5 * log_variance).exp()
         if self.posterior.relative:
             deviations = means * deviations
-        if self.padding_idx is not None:
-            deviations = deviations.masked_fill((input == self.padding_idx).unsqueeze(-1), 0.0)
+        if self._lk_padding is not None:
+            deviations = deviations.masked_fill((input == self._lk_padding).unsqueeze(-1), 0.0)
         return deviations
 
     def _noise_shape(self) -> tuple[int, int]:
@@ -205,14 +206,14 @@ class VariationalEmbedding(VariationalLayer, torch.nn.Embedding):
         mean = self._masked()
         noise = self._lk_normals(self._noise_shape(), mean)
         drawn = draw_weights(mean, self._typed(), self._form(), noise)
-        if (at := self.padding_idx) is None:
+        if (at := self._lk_padding) is None:
             return drawn
         return torch.cat([drawn[:at], mean[at : at + 1], drawn[at + 1 :]])
 
     def _lk_log_alpha(self, name: str = "weight") -> Tensor:
         found = super()._lk_log_alpha()
-        if self.padding_idx is None:
+        if self._lk_padding is None:
             return found
-        at = self.padding_idx
+        at = self._lk_padding
         constant = torch.full_like(found[at : at + 1], -math.inf)
         return torch.cat([found[:at], constant, found[at + 1 :]])

@@ -13,7 +13,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import parametrize
 
 from ...slots import Slots
-from ..convert.convert import plain_kind
+from ..convert.plain import plain_kind
 from ..hooks import refresh, remove_masks
 from .recurrent import GATES, Recurrent
 from .slots import Channels, GroupedConv, Layer, Slotted, Tensors

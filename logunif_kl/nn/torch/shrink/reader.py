@@ -15,7 +15,7 @@ from ...slots import Slots
 from . import units
 from .recurrent import Recurrent
 from .slots import Slotted
-from .traces import Part, observed
+from .traces import Part
 from .units import Other, Rows, Shape, Units
 
 _IN_PLACE = (operator.iadd, operator.isub, operator.imul, operator.itruediv)
@@ -88,8 +88,8 @@ class Reader:
         if module is None:
             return f"{units.name_of(node)} is not followed"
         name = f"{self.part.name}.{node.target}".lstrip(".")
-        if observed(module):
-            return f"a hook observes {name!r}"
+        if self.part.observed(module):
+            return f"a hook or an own mode changes {name!r}"
         return f"{name!r} ({type(module).__name__}) reads them together"
 
     def _pin(self, given: Any, why: str, forget: bool = True) -> None:
@@ -119,7 +119,7 @@ class Reader:
                 for each in own.dims():
                     self.slots.pin(each[2], "they are called in a way that is not followed")
             return made
-        if not isinstance(x, Units) or more or observed(module):
+        if not isinstance(x, Units) or more or self.part.observed(module):
             return None
         if type(module) is nn.PReLU and module.weight.numel() == 1:
             slope = float(module.weight)

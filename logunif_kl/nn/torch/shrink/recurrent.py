@@ -105,7 +105,7 @@ class Recurrent(Slotted):
             total = total + inner
         if self.gates > 1:
             known &= (total == 0.0) & start
-        elif self.module.nonlinearity == "tanh":
+        elif self.module.mode == "RNN_TANH":
             total = np.tanh(total)
         else:
             total = np.maximum(total, 0.0)

@@ -14,7 +14,7 @@ from ...slots import Slots, keep_some
 from .kinds import NOT_FOLLOWED, dead_heads, fixed, slotted
 from .reader import Reader
 from .slots import Slotted, Tensors
-from .traces import Part, observed
+from .traces import Part
 from .units import Array
 
 
@@ -77,8 +77,8 @@ def _not_followed(model: nn.Module, given: Iterable[Any], traced: list[Part]) ->
             found[module] = "no trace of the forward finds them (see drop_units of to_sparse)"
         elif calls[id(module)] > 1 or times[id(module)] > 1:
             found[module] = "they are called several times, or have several names"
-        elif observed(module):
-            found[module] = "hooks observe them"
+        elif any(part.observed(module) for part in traced):
+            found[module] = "hooks observe them, or they stay in training mode"
     return found
 
 

@@ -11,13 +11,19 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+from torch.nn.modules.instancenorm import _InstanceNorm
 
 from ...slots import Slots
-from ..convert.convert import plain_kind
+from ..convert.plain import plain_kind
+from ..layers.conv import padding_of
 from .units import Array, Other, Units
 
 Tensor = torch.Tensor
 Tensors = dict[str, Tensor]
+
+
+def pads_zeros(convolution: Any) -> bool:
+    return convolution.padding_mode == "zeros" and any(padding_of(convolution))
 
 
 class Slotted:
@@ -115,10 +121,7 @@ class Layer(Slotted):
             return finite
         if self.first:
             return values == 0.0
-        padded = self.module.padding_mode == "zeros" and any(
-            self.module._reversed_padding_repeated_twice
-        )
-        return values == 0.0 if padded else finite
+        return values == 0.0 if pads_zeros(self.module) else finite
 
     def _bias(self) -> Array:
         bias = self.tensors.get("bias")
@@ -250,10 +253,11 @@ class Channels(Slotted):
         bias = given.get("bias", np.zeros(self.count))
         if not isinstance(module, _NormBase):
             weight = weight.reshape(self.count, -1)
-            padded = module.padding_mode == "zeros" and any(module._reversed_padding_repeated_twice)
-            values = np.where((values == 0.0) | (not padded), values, np.nan)
+            values = np.where((values == 0.0) | (not pads_zeros(module)), values, np.nan)
             return np.where((weight == 0.0).all(1), bias, bias + weight.sum(1) * values)
         mean, variance = (given.get(f"running_{name}", np.nan) for name in ("mean", "var"))
+        if isinstance(module, _InstanceNorm) and not module.track_running_stats:
+            mean = variance = np.nan  # It reads the input instead, also if it has them.
         with np.errstate(all="ignore"):
             found = (values - mean) / np.sqrt(variance + module.eps) * weight + bias
         return np.where(weight == 0.0, bias, found)

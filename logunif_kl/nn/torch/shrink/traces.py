@@ -30,6 +30,12 @@ class Part(NamedTuple):
     module: nn.Module
     graphs: list[fx.Graph]
     """A graph for each choice of the optional arguments of ``forward``."""
+    training: Container[int]
+    """The `id` of the modules that stay in training mode in a network that is evaluated."""
+
+    def observed(self, module: Any) -> bool:
+        """Whether a module may do something else than its class does in evaluation mode."""
+        return observed(module) or id(module) in self.training
 
     def called(self, node: fx.Node) -> Any:
         """Return the module that a node calls, or None."""
@@ -140,7 +146,20 @@ def _hash(constant: torch.Tensor) -> str:
     return found.hexdigest()
 
 
-def parts(model: nn.Module, layers: Container[nn.Module], name: str = "") -> Iterator[Part]:
+def in_training(model: nn.Module) -> set[int]:
+    """Return the `id` of the modules that an own ``train`` keeps in training mode."""
+    tensors = (*model.parameters(), *model.buffers())
+    try:
+        same = copy.deepcopy(model, {**copies(model), **{id(x): x for x in tensors}}).eval()
+    except Exception:  # A model that cannot be copied is not traced.
+        return set()
+    pairs = zip(model.modules(), same.modules(), strict=True)
+    return {id(module) for module, evaluated in pairs if evaluated.training}
+
+
+def parts(
+    model: nn.Module, layers: Container[nn.Module], training: Container[int] = (), name: str = ""
+) -> Iterator[Part]:
     """Trace a model and, in what was traced, the modules that are called as a whole.
 
     If the code of a module cannot be traced, it may do anything with the modules inside.
@@ -151,11 +170,12 @@ def parts(model: nn.Module, layers: Container[nn.Module], name: str = "") -> Ite
     graphs = _traced(model, names)
     if graphs is None:
         return
-    yield Part(name, model, graphs)
+    yield Part(name, model, graphs, training)
     nodes = (node for graph in graphs for node in graph.nodes)
     targets = {str(node.target) for node in nodes if node.op == "call_module"}
     for path in sorted(targets - names):
-        yield from parts(model.get_submodule(path), layers, f"{name}.{path}".lstrip("."))
+        inner = f"{name}.{path}".lstrip(".")
+        yield from parts(model.get_submodule(path), layers, training, inner)
 
 
 def _feed_forward(layer: Any, x: Any) -> Any:
@@ -193,7 +213,8 @@ _SIMPLER: dict[type, Callable[..., Any]] = {
 
 def _forward(module: nn.Module) -> Callable[..., Any]:
     simpler = _SIMPLER.get(type(module))
-    return module.forward if simpler is None else partial(simpler, module)
+    assigned = {"forward", "_sa_block", "_mha_block", "_ff_block"}.intersection(vars(module))
+    return module.forward if simpler is None or assigned else partial(simpler, module)
 
 
 _CHOICES = 16
@@ -300,9 +321,13 @@ def _loads(function: Any, name: str) -> bool:
 
 
 def observed(module: Any) -> bool:
-    """Whether a hook may read the inputs or outputs of a module. Pruning hooks do not."""
+    """Whether a hook or an assigned forward may read the inputs or outputs of a module.
+
+    Pruning hooks do not.
+    """
     pruning = nn.utils.prune.BasePruningMethod
     before = [h for h in module._forward_pre_hooks.values() if not isinstance(h, pruning)]
     of_all = nn.modules.module
     of_all_modules = of_all._global_forward_hooks or of_all._global_forward_pre_hooks
-    return bool(before or module._forward_hooks or of_all_modules)
+    assigned = "forward" in vars(module)
+    return bool(before or module._forward_hooks or of_all_modules or assigned)

@@ -46,7 +46,7 @@ class SampledModule(VariationalModule):
     method, such as ``model.encode`` or Lightning's ``training_step``: loop over time steps in a
     ``forward``. Outside a call, code outside of modules can look at a weight under `torch.no_grad`,
     but computing with it raises RuntimeError. Within a call a weight is the sample, so changing it
-    in place does not change the parameter: use ``self.get_parameter(name)``. A call of a network's
+    in place does not change the parameter: use ``self._parameters[name]``. A call of a network's
     ``forward`` is no call of the network: it raises RuntimeError, and compiled alone it draws anew
     in each call of a part. A weight that was drawn before a `torch.utils.checkpoint.checkpoint`, or
     an autograd Function, that uses it raises RuntimeError. In a checkpoint compile no method alone
@@ -204,8 +204,8 @@ class SampledModule(VariationalModule):
         return {each + SUFFIX: self._lk_options["initial"] for each in self._lk_gaussian}
 
     def _lk_weights(self) -> list[Weight]:
-        bag = isinstance(self, torch.nn.EmbeddingBag)
-        padding: Any = self.padding_idx if bag else None
+        padding: Any = self.padding_idx if isinstance(self, torch.nn.EmbeddingBag) else None
+        padding = padding if padding is None else padding % self.num_embeddings
         penalty = self._lk_options["penalty"]
         return [
             Weight(self, name, _ADDITIVE, penalty, padding=padding) for name in self._lk_gaussian
