@@ -193,12 +193,19 @@ def copies(model: torch.nn.Module) -> dict[int, Any]:
     return found
 
 
-def copy_additions(module: Any, to: Any, plain: Any, own: set[str], memo: dict[int, Any]) -> None:
+_HOOKS = (
+    *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_backward_pre_hooks"),
+    *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
+    "_backward_hooks",
+)
+
+
+def copy_additions(module: Any, to: Any, own: set[str], memo: dict[int, Any]) -> None:
     """Give a new layer copies of what a user added to a layer: hooks, attributes, buffers...
 
-    Not the hooks that compute its weights, and not what a layer of the plain class has, or `own`.
+    Not the hooks that compute its weights, and not what has a name of its `own`.
     """
-    own = own.union(("weight", "bias"), *(inspect.get_annotations(each) for each in plain.__mro__))
+    own = own.union(("weight", "bias"), inspect.get_annotations(torch.nn.Module))
     for name, value in vars(module).items():
         if name not in own and name not in vars(to) and not name.startswith("_lk_"):
             try:
@@ -208,26 +215,23 @@ def copy_additions(module: Any, to: Any, plain: Any, own: set[str], memo: dict[i
     for registered in ("_parameters", "_buffers", "_modules"):
         of_new = getattr(to, registered)
         for name, value in getattr(module, registered).items():
-            of_mask = name.removesuffix("_orig").removesuffix("_mask")
-            if name not in of_new and of_mask not in own:
+            of = name.removesuffix("_orig").removesuffix("_mask")
+            if name not in of_new and not (of in own and (of == name or masked(module, of))):
                 of_new[name] = copy.deepcopy(value, memo)
                 if name in module._non_persistent_buffers_set:
                     to._non_persistent_buffers_set.add(name)
     to._is_full_backward_hook = module._is_full_backward_hook
-    of_backward = "_backward_pre_hooks", "_backward_hooks"
-    for name in ("_forward_pre_hooks", "_forward_hooks", *of_backward):
+    for name in _HOOKS:
         for key, hook in getattr(module, name).items():
-            if not isinstance(hook, BasePruningMethod):
+            if not isinstance(hook, BasePruningMethod) or hook._tensor_name not in own:
                 getattr(to, name)[key] = copy.deepcopy(hook, memo)
-                for kind in (f"{name}_with_kwargs", f"{name}_always_called"):
-                    if key in getattr(module, kind, ()):
-                        getattr(to, kind)[key] = True
 
 
 def own_tensors(module: Any) -> list[tuple[str, Any]]:
     """Return the parameters of a layer that others may hold too, with their names."""
     # The means of `Scaled` are new tensors. Others of a plain layer read it without its mask.
-    names = ("bias",) if "scale" in module._parameters else ("weight", "bias")
+    scaled = getattr(getattr(module, "posterior", None), "scaled", False)
+    names = ("bias",) if scaled else ("weight", "bias")
     plain = not hasattr(module, "_lk_weights")
     named = [(x, own_parameter(module, x)) for x in names if not (plain and masked(module, x))]
     return [(name, own) for name, own in named if own is not None]
@@ -236,10 +240,12 @@ def own_tensors(module: Any) -> list[tuple[str, Any]]:
 def ties(module: Any, to: Any) -> dict[int, Any]:
     """Return a memo for `copy.deepcopy`: who holds a parameter of a layer gets that of the new one.
 
-    A decoder may keep the weight of a layer in a list, or in a parameter of its own.
+    A decoder may keep the weight of a layer in a list, or in a parameter of its own. And who can
+    remove a hook of a layer holds the dict of its hooks.
     """
     own = own_tensors(module)
-    return {id(old): to._parameters[name] for name, old in own if name in to._parameters}
+    held = {id(old): to._parameters[name] for name, old in own if name in to._parameters}
+    return held | {id(getattr(module, name)): getattr(to, name) for name in _HOOKS}
 
 
 def remove_masks(module: Any) -> None:

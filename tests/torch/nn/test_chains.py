@@ -1,5 +1,6 @@
 """Networks whose forward reads more than the next layer: the outputs stay the same."""
 
+import copy
 import enum
 import threading
 import types
@@ -457,6 +458,86 @@ def test_what_a_user_gave_a_layer(kind, make):
         assert model.net[2].gain == 1.5
 
 
+class Additions(torch.nn.Module):
+    def __init__(self, add):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(4, 6), torch.nn.Linear(6, 4)
+        with torch.no_grad():
+            self.a.weight[:2] = 0.0
+            self.b.weight[:, 3] = 0.0
+        add(self)
+
+    def forward(self, x):
+        return self.b(self.a(x).relu()) * getattr(self.b, "gain", 1.0)
+
+
+def dropout_within(model):
+    model.b.drop = torch.nn.Dropout(0.5)
+    model.b.register_forward_hook(lambda module, args, output: module.drop(output))
+
+
+def removable(model):
+    model.handle = model.b.register_forward_hook(lambda module, args, output: output * 10.0)
+    model.b.own = model.a.register_full_backward_hook(lambda module, given, output: None)
+
+
+def reads_another(model):
+    model.b.other = [model.a.weight]
+    model.b.register_forward_hook(lambda module, args, output: output + module.other[0].sum())
+
+
+def scaled(model):
+    model.a.scale, model.held = torch.nn.Parameter(torch.tensor(2.0)), [model.a.weight]
+    hook = lambda module, args, output: output + model.held[0].sum()  # noqa: E731
+    model.register_forward_hook(hook)
+
+
+def masked_gain(model):
+    model.b.gain = torch.nn.Parameter(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    torch.nn.utils.prune.l1_unstructured(model.b, "gain", 2)
+
+
+def own_mask(model):
+    model.b.register_buffer("weight_mask", torch.tensor(2.0))
+    model.b.register_forward_hook(
+        lambda module, args, output: output * getattr(module, "weight_mask", 1.0)
+    )
+
+
+def a_name_of_sparse_layers(model):
+    model.b.shape = 2.0
+    model.b.register_forward_hook(lambda module, args, output: output * module.shape)
+
+
+@pytest.mark.filterwarnings("ignore:'_forward_hooks' of", "ignore:the model .* keeps the weight")
+@pytest.mark.filterwarnings("ignore:to_compact kept")
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    "add",
+    [
+        *(dropout_within, removable, reads_another, scaled, masked_gain, own_mask),
+        a_name_of_sparse_layers,
+    ],
+)
+def test_each_kind_of_addition(add, training):
+    torch.manual_seed(0)
+    model, x = nn.to_variational(Additions(add)).train(training), torch.randn(3, 4)
+    with torch.no_grad():
+        model.a.log_sigma2[4] = 9.0
+    whole = nn.to_deterministic(model, 3.0).eval()
+    expected = whole(x)
+    for made in (nn.to_compact(model, 3.0), nn.to_sparse(model, 3.0, max_density=1.0)):
+        assert not any(module.training for module in made.modules())
+        found = [made]
+        if add not in (reads_another, scaled):
+            found.append(nn.load_sparse(Additions(add), made.state_dict()))
+        for each in found:
+            torch.testing.assert_close(each(x), expected)
+            if add is removable:
+                each.handle.remove()
+                torch.testing.assert_close(each(x) * 10.0, expected)
+
+
 def assigned_forward(module, x):
     return x.flip(1)
 
@@ -505,6 +586,41 @@ def test_a_module_that_stays_in_training_mode(between):
         found = made(x)
         torch.manual_seed(1)
         torch.testing.assert_close(found, model(x))
+
+
+class Swaps(torch.nn.Module):
+    """Computes with other weights in evaluation mode: those of an average."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(4, 6), torch.nn.Linear(6, 3)
+        self.register_buffer("average", torch.randn(6, 4))
+        torch.nn.init.zeros_(self.average[:3])
+
+    def train(self, mode=True):
+        if mode != self.training:
+            with torch.no_grad():
+                kept = self.a.weight.clone()
+                self.a.weight.copy_(self.average)
+                self.average.copy_(kept)
+        return super().train(mode)
+
+    def forward(self, x):
+        return self.b(self.a(x).relu())
+
+
+def test_a_mode_that_changes_weights():
+    torch.manual_seed(0)
+    model, x = Swaps(), torch.randn(3, 4)
+    before = {name: each.clone() for name, each in model.state_dict().items()}
+    for make in (nn.to_compact, lambda model: nn.to_sparse(model, max_density=1.0)):
+        for mode in (True, False):
+            expected = copy.deepcopy(model.train(mode)).eval()(x)
+            made = make(model)
+            torch.testing.assert_close(made(x), expected)
+            assert len(made.b.weight.T) == 3
+    for name, each in model.train().state_dict().items():
+        assert torch.equal(each, before[name])
 
 
 def test_a_block_that_was_assigned_to_a_transformer():

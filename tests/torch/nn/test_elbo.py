@@ -267,9 +267,12 @@ class TestLogLikelihoods:
                 "inner": lambda x, y: inner(x, y),
                 "list": partial(lambda x, y, held: normal(x, y, held[0]), held=several),
                 "owner": partial(Likelihood.log_prob, owner),
+                "generator": lambda x, y: sum(normal(x, y, each) for each in several),
             }
 
         model = nn.VariationalLinear(3, 1)
+        elbo = nn.ELBO(model, lambda x, y: later(x, y), 10)  # of a function that is not there yet
+        later = nn.normal_log_likelihood
         for name, function in made(torch.nn.Parameter(torch.zeros(()))).items():
             with pytest.warns(
                 UserWarning, match="^log_likelihood reads .*, whose parameters"

@@ -1,6 +1,7 @@
 """Networks without their dead units compute what `to_deterministic` computes, and are smaller."""
 
 import copy
+import functools
 import warnings
 
 import pytest
@@ -490,6 +491,7 @@ ASSIGNED = {
     "same": {"padding": "same", "dilation": (2, 2)},
     "valid": {"padding": "valid"},
     "one number": {"padding": 1},
+    "one of a tuple": {"padding": (1,)},
 }
 
 
@@ -588,9 +590,14 @@ def test_a_convolution_that_was_assigned_is_refused(convert, monkeypatch):
     model[0]._conv_forward = lambda x, weight, bias: own(x.flip(-1), weight, bias)
     with pytest.raises(TypeError, match=r"^module '0' has a _conv_forward that was assigned"):
         convert(model)
-    monkeypatch.setattr(plain.Linear, "forward", lambda self, x: F.linear(x, self.weight) + 1.0)
-    with pytest.raises(TypeError, match=r"^module '0' has a forward that was assigned"):
-        convert(plain.Sequential(plain.Linear(3, 2)))
+
+    def patched(self, x):
+        return F.linear(x, self.weight) + 1.0
+
+    for forward in (patched, functools.wraps(plain.Linear.forward)(patched)):
+        monkeypatch.setattr(plain.Linear, "forward", forward)
+        with pytest.raises(TypeError, match=r"^module '0' has a forward that was assigned"):
+            convert(plain.Sequential(plain.Linear(3, 2)))
 
 
 @pytest.mark.parametrize("convert", [nn.to_variational, nn.to_compact, nn.to_sparse])

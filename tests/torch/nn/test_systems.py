@@ -267,20 +267,32 @@ class TestCheckpoint:
         (output.sin().sum() + layer.kl()).backward()
         close((output, *[p.grad for p in layer.parameters()]), expected)
 
-    @pytest.mark.parametrize("contexts", [True, False])
-    def test_a_generator(self, contexts):
-        """With its contexts; without them, the noise of the recomputation is other noise."""
-        layer, x = layer_and_input("linear", generator=generator(5))
-        model = torch.nn.Sequential(layer, torch.nn.ReLU())
-        expected = slopes(model, model(x).sin().sum())
-        layer.generator.manual_seed(5)
-        options = {"context_fn": nn.checkpoint_contexts(model)} if contexts else {}
-        output = checkpoint(model, x, use_reentrant=False, **options)
+    @pytest.mark.parametrize("shared", [True, False])
+    @pytest.mark.parametrize("estimator", ESTIMATORS)
+    def test_a_generator(self, estimator, shared):
+        """PyTorch does not restore it: without its contexts, the second run is refused."""
+        layer, x = layer_and_input("linear", generator=generator(5), estimator=estimator)
+        other = nn.VariationalLinear(2, 2, generator=layer.generator if shared else None)
+        model = torch.nn.Sequential(layer, torch.nn.ReLU(), other, nn.GaussianDropoutA(0.1))
+        model[3].generator = generator(6)
+
+        def run(**options):
+            layer.generator.manual_seed(5)
+            model[3].generator.manual_seed(6)
+            torch.manual_seed(7)
+            return checkpoint(model, x, **options) if options else model(x)
+
+        expected = slopes(model, run().sin().sum())
+        contexts = nn.checkpoint_contexts(model)
+        output = run(use_reentrant=False, context_fn=contexts)
         after = layer.generator.get_state()
-        found = slopes(model, output.sin().sum())
-        same = all(torch.allclose(a, b) for a, b in zip(found, expected, strict=True))
-        assert same == contexts
-        assert torch.equal(layer.generator.get_state(), after) == contexts
+        close(slopes(model, output.sin().sum()), expected)
+        assert torch.equal(layer.generator.get_state(), after)
+        x.requires_grad_()
+        for reentrant in (True, False):
+            output = run(use_reentrant=reentrant)
+            with pytest.raises(RuntimeError, match="PyTorch does not restore that generator"):
+                output.sin().sum().backward()
 
     def test_a_second_backward(self):
         """Each backward through a checkpoint computes it again."""

@@ -25,9 +25,8 @@ def check_forward(name: str, module: torch.nn.Module) -> None:
     """Raise if a layer or its class was given a forward, which a copy would share or lose."""
     for own in ("forward", "_conv_forward"):
         of_class = getattr(plain_kind(module), own, None)
-        if own in vars(module) or not getattr(of_class, "__module__", "torch.").startswith(
-            "torch."
-        ):
+        of_torch = getattr(of_class, "__module__", "torch.").startswith("torch.")
+        if own in vars(module) or not of_torch or hasattr(of_class, "__wrapped__"):
             raise TypeError(
                 f"{shown_name(name)} has a {own} that was assigned to it, which a converted layer "
                 "would not call: put it into a module around the layer, or convert the layer first"

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from ..convert.plain import plain_kind
 from ..hooks import copy_additions
 from ..shrink.kinds import groups_of
 from ..weights.weight import VariationalModule
@@ -56,4 +55,4 @@ def copy_rest(module: Any, to: torch.nn.Module, memo: dict[int, Any]) -> None:
     of_weights = module._lk_weights() if isinstance(module, VariationalModule) else []
     noise = [name for weight in of_weights for name in weight.parameters]
     own = {*noise, *getattr(module, "_lk_own", ())}
-    copy_additions(module, to, plain_kind(module), own, memo)
+    copy_additions(module, to, own, memo)

@@ -91,9 +91,10 @@ def load_sparse(
     memo: dict[int, Any] = {**copies(model), **made}
     for module in found:
         memo |= ties(module, made[id(module)])
-    loaded = copy.deepcopy(model, memo).eval()
+    loaded = copy.deepcopy(model, memo)
     for module in found:
         copy_rest(module, made[id(module)], memo)
+    loaded.eval()
     _check_held(model, loaded, memo, found)
     for name, module in model.named_modules():
         if module in smaller:

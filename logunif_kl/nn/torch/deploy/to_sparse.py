@@ -21,7 +21,7 @@ from ..hooks import copies, masked, own_tensors, ties
 from ..shrink.kinds import others, resize
 from ..shrink.shrink import shrink
 from ..shrink.slots import Tensors
-from ..shrink.traces import Part, in_training, parts
+from ..shrink.traces import Part, evaluated, parts
 from .layers import copy_rest, dense_layer, sparse_layer
 from .sparse import BACKENDS
 from .sparsity import weighted, with_kept
@@ -229,7 +229,7 @@ def _rebuilt(
     Also return the names of layers whose dead units could not be removed, with the reasons. With
     None as `multiple_of` all units stay.
     """
-    model = without_samples(model, threshold)
+    model, training = evaluated(without_samples(model, threshold))
     layers: dict[Any, Tensors] = {}
     for name, weight, _, kept in with_kept(weighted(model), threshold):
         module = weight.module
@@ -245,7 +245,6 @@ def _rebuilt(
             layers[module]["bias"] = module.bias
     given = layers if multiple_of is None else {**others(model), **layers}
     small, left = given, dict[Any, str]()
-    training = in_training(model)
     traced = list(parts(model, given, training))
     read: set[int] = set().union(*(part.read() for part in traced))
     if multiple_of is not None:
@@ -264,15 +263,16 @@ def _rebuilt(
         for module in layers:
             memo |= ties(module, made[id(module)])
         before = {*memo}
-        network = copy.deepcopy(model, memo).eval()
+        network = copy.deepcopy(model, memo)
+        for module in layers:
+            copy_rest(module, made[id(module)], memo)
+        network.eval()
         held = {
             id(m) for m in layers if any(id(x) in memo.keys() - before for _, x in own_tensors(m))
         }
         if held - read:
             read.update(held)
             return built(tensors, make)
-        for module in layers:
-            copy_rest(module, made[id(module)], memo)
         for module in tensors:
             if module not in layers and _differ(tensors[module], given[module]):
                 resize(memo[id(module)], tensors[module])
@@ -313,6 +313,7 @@ def _dense(module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
 def _made(
     module: Any, weight: Tensor, bias: Tensor | None, backend: str, max_density: float
 ) -> torch.nn.Module:
-    if max_density == 0.0 or int(weight.count_nonzero()) > max_density * weight.numel():
+    taken = not vars(module).keys().isdisjoint(("shape", "backend"))  # names of sparse layers
+    if taken or not max_density or int(weight.count_nonzero()) > max_density * weight.numel():
         return _dense(module, weight, bias)
     return sparse_layer(plain_kind(module), module, weight, bias, backend)

@@ -36,7 +36,8 @@ def padding_of(convolution: Any) -> list[int]:
 
 
 def _each(given: Any, places: int) -> tuple[int, ...]:
-    return (given,) * places if isinstance(given, int) else given
+    each = (given,) if isinstance(given, int) else tuple(given)
+    return each * places if len(each) == 1 else each
 
 
 class _VariationalConv(VariationalLayer):

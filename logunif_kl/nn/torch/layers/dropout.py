@@ -16,7 +16,7 @@ from ...checks import check_flag
 from ..arguments import check_dtype, check_generator
 from ..moments.moments import check_input
 from ..noise.local import sample_output, wide
-from ..noise.normal import StochasticModule, normals
+from ..noise.normal import StochasticModule
 from .linear import VariationalLinear
 
 Tensor = torch.Tensor
@@ -70,7 +70,7 @@ class GaussianDropoutA(StochasticModule):
         if not self._lk_draws or not self.p:
             return input
         deviation = math.sqrt(_alpha(self.p))
-        return input * (1.0 + deviation * normals(input.shape, input, self.generator))
+        return input * (1.0 + deviation * self._lk_own_normals(input))
 
     def extra_repr(self) -> str:
         """Show the rate."""
@@ -161,7 +161,7 @@ class GaussianDropoutLinear(StochasticModule, torch.nn.Linear):
     _product_backward = VariationalLinear._product_backward
 
     def _draw(self, mean: Tensor) -> Tensor:
-        return normals(mean.shape, mean, self.generator)
+        return self._lk_own_normals(mean)
 
     def extra_repr(self) -> str:
         """Show the arguments of `torch.nn.Linear`, and the rate."""

@@ -58,8 +58,9 @@ class VariationalLinear(VariationalLayer, torch.nn.Linear):
     generator : torch.Generator, optional
         Draws all noise of the layer, in place of torch's global generator. It is not part of the
         ``state_dict``. A copy or a pickle of the layer has its own generator in the same state. For
-        `torch.utils.checkpoint.checkpoint` use `logunif_kl.torch.nn.checkpoint_contexts`. In a
-        compiled graph, the compiler chooses the order in which layers draw.
+        `torch.utils.checkpoint.checkpoint` use `logunif_kl.torch.nn.checkpoint_contexts`, without
+        which the backward pass raises RuntimeError. In a compiled graph, the compiler chooses the
+        order in which layers draw, and no error tells of a checkpoint.
 
     Attributes
     ----------

@@ -17,6 +17,7 @@ from torch.nn.utils import parametrize
 
 from ....torch._internals import batched, called_by_compiler, concrete, transformed
 from ..hooks import own_parameter
+from .generators import check_restored
 from .mask import Mask
 from .recomputation import (
     OPENED,
@@ -180,8 +181,13 @@ class StochasticModule(torch.nn.Module):
     def _lk_normals(self, shape: Sequence[int], like: Tensor, name: str = "weight") -> Tensor:
         """Draw noise for a weight, or return the noise that is kept for it."""
         if self._lk_kept is None:
-            return normals(shape, like, self._lk_generator)
+            return self._lk_own_normals(like, shape)
         return self._lk_kept.of(self, name, shape, like)
+
+    def _lk_own_normals(self, like: Tensor, shape: Sequence[int] | None = None) -> Tensor:
+        """Draw noise that no context keeps."""
+        check_restored(self._lk_generator, like)
+        return normals(like.shape if shape is None else shape, like, self._lk_generator)
 
 
 def own_generator(module: torch.nn.Module) -> Any:

@@ -106,7 +106,7 @@ def in_checkpoint() -> bool:
 
 def regions() -> list[Any]:
     """Return a mark of each checkpoint in which the caller runs, or runs again."""
-    return [_mark(region) for _, region in _regions()] if may_be_checkpointed() else []
+    return [_mark(region) for _, region in checkpoints()] if may_be_checkpointed() else []
 
 
 def _mark(region: Any) -> Any:
@@ -127,7 +127,7 @@ def begin_part(depth: int) -> None:
     An autograd Function gets another mark for each part that it calls itself, because in its second
     run each of these draws by itself.
     """
-    for _, region in _regions():
+    for _, region in checkpoints():
         if _is_of_function(region):
             if not hasattr(region, "_lk_depth"):
                 region._lk_depth = depth
@@ -141,7 +141,7 @@ def as_before(module: Any, noise: tuple[Any, ...], mask: Mask | None) -> Mask | 
     `noise` says which noise the call draws: `PLAIN_NOISE` if no context changes it. Return the mask
     of the first run.
     """
-    found = [*_regions()]
+    found = [*checkpoints()]
     again = next((region for repeated, region in found if repeated), None)
     if again is not None:
         before = getattr(again, "_lk_first", {}).get(module) or _FirstRun()
@@ -164,7 +164,7 @@ def share_samples(draws: Any) -> list[Any]:
     In the second run of these the call has ended, so that each call of a part would be an outermost
     one, with samples of its own, where the first run had the same samples for all.
     """
-    found = [region for _, region in _regions()]
+    found = [region for _, region in checkpoints()]
     for region in found:
         if not _is_of_function(region) and not any(region is each for each in draws.own.began):
             if not hasattr(region, "_lk_samples"):
@@ -179,7 +179,7 @@ def samples_again(draws: Any) -> tuple[dict[Any, Any], list[Any]]:
     In the second run of a checkpoint that began within the call, these are the samples that other
     calls have drawn in this run.
     """
-    found = [*_regions()] if may_be_checkpointed() else []
+    found = [*checkpoints()] if may_be_checkpointed() else []
     samples = _samples_of(found, draws)
     return ({}, [region for _, region in found]) if samples is None else (samples, [])
 
@@ -193,7 +193,7 @@ def samples_of_run(draws: Any) -> dict[Any, Any] | None:
     while frame is not None and frame.f_code.co_name != "_engine_run_backward":
         _, repeats = _FRAMES.get(frame.f_code.co_name, ("", False))
         if repeats and _name(frame) == "torch.utils.checkpoint":
-            return _samples_of([*_regions()], draws)
+            return _samples_of([*checkpoints()], draws)
         frame = frame.f_back
     return None
 
@@ -251,7 +251,7 @@ def _operator() -> Any:
 def _watched(noise: Tensor | None) -> None:
     if not may_be_checkpointed():
         return
-    for repeated, region in _regions():
+    for repeated, region in checkpoints():
         if isinstance(region, BackwardCFunction):
             raise RuntimeError(
                 "a compiled part of the model was called in torch.utils.checkpoint with "
@@ -267,7 +267,7 @@ def _watched(noise: Tensor | None) -> None:
         before[own] = noise
 
 
-def _regions() -> Iterator[tuple[bool, Any]]:
+def checkpoints() -> Iterator[tuple[bool, Any]]:
     """Yield (whether it runs again, object) for the checkpoints of the caller, from inside out.
 
     The last one is the first that runs again: what lies outside of it asked for the second run.
@@ -325,7 +325,7 @@ def _hooked() -> list[Any]:
 
 
 def _is_recorded(found: BackwardCFunction) -> bool:
-    return hasattr(found, "_lk_first") or hasattr(found, "_lk_mark")
+    return any(hasattr(found, name) for name in ("_lk_first", "_lk_mark", "_lk_states"))
 
 
 def _name(frame: FrameType) -> str:

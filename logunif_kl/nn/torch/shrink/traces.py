@@ -146,15 +146,17 @@ def _hash(constant: torch.Tensor) -> str:
     return found.hexdigest()
 
 
-def in_training(model: nn.Module) -> set[int]:
-    """Return the `id` of the modules that an own ``train`` keeps in training mode."""
-    tensors = (*model.parameters(), *model.buffers())
-    try:
-        same = copy.deepcopy(model, {**copies(model), **{id(x): x for x in tensors}}).eval()
-    except Exception:  # A model that cannot be copied is not traced.
-        return set()
-    pairs = zip(model.modules(), same.modules(), strict=True)
-    return {id(module) for module, evaluated in pairs if evaluated.training}
+def evaluated(model: nn.Module) -> tuple[nn.Module, set[int]]:
+    """Return a model in evaluation mode, and the `id` of its modules that stay in training mode.
+
+    It is a copy if a module has a ``train`` of its own, which may change weights. Otherwise it is
+    the model, whatever its mode.
+    """
+    plain = nn.Module.train, nn.Module.eval
+    if all((type(each).train, type(each).eval) == plain for each in model.modules()):
+        return model, set()
+    model = copy.deepcopy(model, copies(model)).eval()
+    return model, {id(each) for each in model.modules() if each.training}
 
 
 def parts(

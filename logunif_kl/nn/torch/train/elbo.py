@@ -91,8 +91,8 @@ class ELBO(torch.nn.Module):
         KL of variational layers that a module holds here is a part of the bound. A method of the
         module that will hold the ELBO, such as a ``LightningModule``, needs that module to hold the
         model already: otherwise it is registered with its own part, and PyTorch's
-        ``state_dict()`` does not end.
-        Those that a lambda or another function reads are left out, of which a warning tells.
+        ``state_dict()`` does not end. Those that a lambda or another function reads are left out,
+        and a warning tells of those that are found.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float

@@ -7,8 +7,9 @@ import dis
 import inspect
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
-from types import FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -99,17 +100,24 @@ def _warn_of_unregistered(function: Any, model: torch.nn.Module) -> None:
 
 def _reads(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     """Yield the names and values that a function reads, and that functions read which it reads."""
-    seen.add(id(getattr(value, "__func__", value)))
     owner, function = getattr(value, "__self__", None), getattr(value, "__func__", value)
+    call = inspect.getattr_static(type(value), "__call__", None)
+    if not isinstance(function, FunctionType) and isinstance(call, FunctionType):
+        owner, function = value, call
+    seen.add(id(function))
     read = dict(getattr(value, "__dict__", {}))
     if isinstance(function, FunctionType):
-        found = inspect.getclosurevars(function)
-        defaults = {k: each.default for k, each in inspect.signature(function).parameters.items()}
-        loaded = {x.argval for x in dis.get_instructions(function) if x.opname == "LOAD_GLOBAL"}
-        read |= {k: each for k, each in found.globals.items() if k in loaded}
-        read |= {**found.nonlocals, **defaults}
+        names, loaded = _names(function.__code__)
+        for name, cell in zip(
+            function.__code__.co_freevars, function.__closure__ or (), strict=True
+        ):
+            with suppress(ValueError):  # The cell is still empty.
+                read[name] = cell.cell_contents
+        read |= {k: function.__globals__[k] for k in loaded if k in function.__globals__}
+        parameters = inspect.signature(function).parameters
+        read |= {name: each.default for name, each in parameters.items()}
         for holder in (owner, *read.values()):
-            read = {**_attributes(holder, function.__code__.co_names), **read}
+            read = {**_attributes(holder, names), **read}
     yield from read.items() if read else [(type_name(value), value)]
     for each in read.values():
         code = getattr(each, "__func__", each)
@@ -119,9 +127,20 @@ def _reads(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
             yield from _reads(each, seen)
 
 
+def _names(code: CodeType) -> tuple[set[str], set[str]]:
+    """Return the names of attributes and globals in a code, and those of globals alone."""
+    names = {*code.co_names}
+    loaded = {x.argval for x in dis.get_instructions(code) if x.opname == "LOAD_GLOBAL"}
+    for each in code.co_consts:
+        if isinstance(each, CodeType):  # a function within it
+            names, loaded = (a | b for a, b in zip((names, loaded), _names(each), strict=True))
+    return names, loaded
+
+
 def _attributes(holder: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return attributes of these names, and methods, of an object that is no module."""
-    if isinstance(holder, (torch.nn.Module, torch.Tensor, ModuleType, type)):
+    """Return attributes of these names, and methods, of an object of a user that is no module."""
+    of_torch = type(holder).__module__.startswith("torch.")  # such as an optimizer
+    if of_torch or isinstance(holder, (torch.nn.Module, torch.Tensor, ModuleType, type)):
         return {}
     found, own = {}, getattr(holder, "__dict__", {})
     for name in names:
