@@ -284,6 +284,38 @@ class TestLogLikelihoods:
             for function in made(given).values():
                 nn.ELBO(model, function, 10)
 
+    @pytest.mark.parametrize("kind", ["method", "lambda", "within"])
+    def test_variational_layers_that_the_bound_leaves_out(self, kind):
+        """The module that holds the ELBO trains them, but without their KL."""
+
+        class Coder(torch.nn.Module):
+            def __init__(self, decoder):
+                super().__init__()
+                self.encoder, self.decoder = nn.VariationalLinear(4, 3), decoder
+                self.log_sigma2 = torch.nn.Parameter(torch.zeros(()))
+                made = {
+                    "method": self.likelihood,
+                    "lambda": lambda h, x: self.likelihood(h, x),
+                    "within": self.within,
+                }
+                self.elbo = nn.ELBO(self.encoder, made[kind], 10)
+
+            def decoded(self, h):
+                return self.decoder(h)
+
+            def likelihood(self, h, x):
+                return nn.normal_log_likelihood(self.decoded(h), x, self.log_sigma2)
+
+            def within(self, h, x):
+                return sum(self.likelihood(each, x) for each in (h, h))
+
+        with pytest.warns(
+            UserWarning, match="^log_likelihood runs decoder, .* leaves out their KL"
+        ):
+            Coder(nn.VariationalLinear(3, 4))
+        whole = Coder(torch.nn.Linear(3, 4))  # whose parameters the module trains
+        assert len([*whole.parameters()]) == 6
+
     def test_a_name_is_not_the_attribute_of_another(self):
         """`model.scale` is no global `scale`."""
         model, scope = nn.VariationalLinear(3, 1), {"scale": torch.nn.Parameter(torch.ones(()))}

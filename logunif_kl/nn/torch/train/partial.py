@@ -16,6 +16,7 @@ import torch
 
 from ...._errors import type_name
 from ..hooks import held
+from ..weights.weight import VariationalModule
 
 
 class _Partial(torch.nn.Module):
@@ -62,8 +63,10 @@ def registered(function: Any, model: torch.nn.Module) -> Any:
     if isinstance(function, partial):
         return _Partial(function, model)
     owner = function.__self__ if isinstance(function, MethodType) else None
+    known = isinstance(function, (torch.nn.Module, torch.nn.Parameter))
+    told = known or _warn_of_left_out(function, model)
     if not isinstance(owner, torch.nn.Module):
-        if not isinstance(function, (torch.nn.Module, torch.nn.Parameter)):
+        if not told:
             _warn_of_unregistered(function, model)
         return function
     within = owner in model.modules() or model in owner.modules()
@@ -98,8 +101,32 @@ def _warn_of_unregistered(function: Any, model: torch.nn.Module) -> None:
             return
 
 
-def _reads(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values that a function reads, and that functions read which it reads."""
+def _warn_of_left_out(function: Any, model: torch.nn.Module) -> bool:
+    """Warn of variational layers that a function runs, perhaps those of a module around the model.
+
+    That module has their parameters, but the bound has not their KL.
+    """
+    own = {*model.modules()}
+    for name, value in _reads(function, set(), model):
+        parts = {*value.modules()} if isinstance(value, torch.nn.Module) else set()
+        if model not in parts and any(isinstance(each, VariationalModule) for each in parts - own):
+            warnings.warn(
+                f"log_likelihood runs {name}, whose variational layers are not those of the model, "
+                "so the bound leaves out their KL: pass functools.partial of a function that takes "
+                "it as an argument, or a model that has all layers",
+                stacklevel=5,
+            )
+            return True
+    return False
+
+
+def _reads(
+    value: Any, seen: set[int], within: torch.nn.Module | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values that a function reads, and that functions read which it reads.
+
+    With a model, these are the modules of other modules around it.
+    """
     owner, function = getattr(value, "__self__", None), getattr(value, "__func__", value)
     call = inspect.getattr_static(type(value), "__call__", None)
     if not isinstance(function, FunctionType) and isinstance(call, FunctionType):
@@ -117,14 +144,14 @@ def _reads(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
         parameters = inspect.signature(function).parameters
         read |= {name: each.default for name, each in parameters.items()}
         for holder in (owner, *read.values()):
-            read = {**_attributes(holder, names), **read}
+            read = {**_attributes(holder, names, within), **read}
     yield from read.items() if read else [(type_name(value), value)]
     for each in read.values():
         code = getattr(each, "__func__", each)
         if not isinstance(code, FunctionType) or id(code) in seen:
             continue
         if str(code.__module__).partition(".")[0] not in ("logunif_kl", "torch"):
-            yield from _reads(each, seen)
+            yield from _reads(each, seen, within)
 
 
 def _names(code: CodeType) -> tuple[set[str], set[str]]:
@@ -137,12 +164,20 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
     return names, loaded
 
 
-def _attributes(holder: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return attributes of these names, and methods, of an object of a user that is no module."""
-    of_torch = type(holder).__module__.startswith("torch.")  # such as an optimizer
-    if of_torch or isinstance(holder, (torch.nn.Module, torch.Tensor, ModuleType, type)):
+def _attributes(
+    holder: Any, names: Iterable[str], within: torch.nn.Module | None
+) -> dict[str, Any]:
+    """Return attributes of these names, and methods, of an object of a user."""
+    own = getattr(holder, "__dict__", {})
+    if isinstance(holder, torch.nn.Module):
+        if within is None or holder is within or within not in holder.modules():
+            return {}
+        own = holder._modules
+    elif isinstance(holder, (torch.Tensor, ModuleType, type)):
         return {}
-    found, own = {}, getattr(holder, "__dict__", {})
+    if type(holder).__module__.startswith("torch."):  # such as an optimizer
+        return {}
+    found = {}
     for name in names:
         method = getattr(type(holder), name, None)
         if name in own:
