@@ -248,6 +248,11 @@ def ties(module: Any, to: Any) -> dict[int, Any]:
     return held | {id(getattr(module, name)): getattr(to, name) for name in _HOOKS}
 
 
+def is_mask(hook: Any) -> bool:
+    """Whether a hook is one of `torch.nn.utils.prune`."""
+    return isinstance(hook, BasePruningMethod)
+
+
 def remove_masks(module: Any) -> None:
     """Make the masks of a module permanent, as `torch.nn.utils.prune.remove` does."""
     hooks = [*module._forward_pre_hooks.values()]

@@ -509,6 +509,14 @@ def a_name_of_sparse_layers(model):
     model.b.register_forward_hook(lambda module, args, output: output * module.shape)
 
 
+def quantised(model):
+    def hook(module, args):
+        with torch.no_grad():
+            module.weight.copy_((module.weight * 4.0).round() / 4.0)
+
+    model.b.register_forward_pre_hook(hook)
+
+
 @pytest.mark.filterwarnings("ignore:'_forward_hooks' of", "ignore:the model .* keeps the weight")
 @pytest.mark.filterwarnings("ignore:to_compact kept")
 @pytest.mark.parametrize("training", [False, True])
@@ -516,7 +524,7 @@ def a_name_of_sparse_layers(model):
     "add",
     [
         *(dropout_within, removable, reads_another, scaled, masked_gain, own_mask),
-        a_name_of_sparse_layers,
+        *(a_name_of_sparse_layers, quantised),
     ],
 )
 def test_each_kind_of_addition(add, training):
@@ -621,6 +629,38 @@ def test_a_mode_that_changes_weights():
             assert len(made.b.weight.T) == 3
     for name, each in model.train().state_dict().items():
         assert torch.equal(each, before[name])
+
+
+def in_training(self):
+    self.net[1].train()
+
+
+def with_a_slope(self):
+    self.net[2].negative_slope = 0.7
+
+
+@pytest.mark.filterwarnings("ignore:to_compact kept")
+@pytest.mark.parametrize("change", [in_training, with_a_slope])
+def test_a_forward_that_changes_a_part(change):
+    class Changes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            inner = torch.nn.Linear(4, 6), torch.nn.BatchNorm1d(6), torch.nn.LeakyReLU()
+            self.net, self.out = torch.nn.Sequential(*inner), torch.nn.Linear(6, 3)
+            torch.nn.init.zeros_(self.net[0].weight[:3])
+            self.calls = 0
+
+        def forward(self, x):
+            change(self)
+            self.calls += 1
+            return self.out(self.net(x))
+
+    torch.manual_seed(0)
+    model, x = Changes().eval(), torch.randn(5, 4)
+    found = nn.to_compact(model), nn.to_sparse(model, max_density=1.0)
+    expected = copy.deepcopy(model)(x)
+    for made in found:
+        torch.testing.assert_close(made(x), expected)
 
 
 def test_a_block_that_was_assigned_to_a_transformer():

@@ -502,13 +502,13 @@ ASSIGNED = {
 def test_options_of_a_convolution_that_were_assigned(before, name, mode):
     """As in dilated backbones. Torch ignores the padding of other modes than zeros."""
 
-    def made():
+    def made(options=ASSIGNED[name]):
         torch.manual_seed(0)
         model = plain.Sequential(
             *(plain.Conv2d(3, 6, 3), plain.ReLU()),
             *(plain.Conv2d(6, 4, 3, padding=before, padding_mode=mode), plain.AdaptiveAvgPool2d(1)),
         )
-        for option, value in ASSIGNED[name].items():
+        for option, value in options.items():
             setattr(model[2], option, value)
         plain.init.ones_(model[0].bias)
         return model
@@ -528,6 +528,12 @@ def test_options_of_a_convolution_that_were_assigned(before, name, mode):
     ]
     found += [nn.to_variational(model, posterior=posterior, estimator="per_example")]
     found.append(nn.load_sparse(made(), sparse.state_dict()))
+    earlier = made(options={})
+    earlier.load_state_dict(model.state_dict())
+    found.append(nn.to_sparse(earlier, max_density=1.0, drop_units=False))
+    found[-1](x)
+    for option, value in ASSIGNED[name].items():
+        setattr(found[-1][2], option, value)
     for each in found:
         torch.testing.assert_close(each(x), expected)
 

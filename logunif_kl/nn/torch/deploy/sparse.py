@@ -204,9 +204,8 @@ class SparseEmbedding(SparseLayer):
 
     def __init__(self, weight: Tensor, backend: str) -> None:
         super().__init__(weight, None, backend)
-        self.num_embeddings: int
-        self.embedding_dim: int
-        self.num_embeddings, self.embedding_dim = self.shape
+        self.num_embeddings: int = self.shape[0]
+        self.embedding_dim: int = self.shape[1]
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the looked-up rows as a dense tensor."""
@@ -253,7 +252,7 @@ class SparseConv(SparseLayer):
         self.padding: tuple[int, ...] | str = like.padding
         self.dilation: tuple[int, ...] = like.dilation
         self.padding_mode: str = like.padding_mode
-        self._around = padding_of(like)
+        self._reversed_padding_repeated_twice = [*like._reversed_padding_repeated_twice]
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the convolution of an input, with or without a batch dimension."""
@@ -265,9 +264,9 @@ class SparseConv(SparseLayer):
         return self._product(input)
 
     def _product(self, input: Tensor) -> Tensor:
-        places = len(self.kernel_size)
         mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
-        padded = F.pad(input, self._around, mode=mode) if any(self._around) else input
+        around = padding_of(self)
+        padded = F.pad(input, around, mode=mode) if any(around) else input
         spans = [(k - 1) * d + 1 for k, d in zip(self.kernel_size, self.dilation, strict=True)]
         positions = [
             (length - span) // step + 1
@@ -284,13 +283,14 @@ class SparseConv(SparseLayer):
             output = self._by_patches(padded, positions, spans)
         bias = self.bias
         if bias is not None:
-            output = output + bias.to(output.dtype).view(-1, *[1] * places)
+            output = output + bias.to(output.dtype).view(-1, *(1 for _ in positions))
         return output
 
     def _unrolled(self, padded: Tensor, positions: list[int]) -> Tensor:
         """Multiply by one matrix that maps all inputs of an example to all its outputs."""
         shape = tuple(padded.shape[1:])
-        matrix = self._kept_matrix(shape, lambda: self._unroll(shape, positions))
+        given = *shape, *self.stride, *self.dilation
+        matrix = self._kept_matrix(given, lambda: self._unroll(shape, positions))
         outputs = self._times(matrix, padded.flatten(1).T)
         # Contiguous as the output of torch.nn.Conv2d is, so that the next module may view it.
         return outputs.T.reshape(len(padded), self.out_channels, *positions).contiguous()

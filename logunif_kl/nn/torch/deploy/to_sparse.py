@@ -17,7 +17,7 @@ from ...sparsity import THRESHOLD, check_threshold
 from ..arguments import check_parameters, shown_name
 from ..convert.convert import without_samples
 from ..convert.plain import check_forward, check_known, plain_kind
-from ..hooks import copies, masked, own_tensors, ties
+from ..hooks import copies, is_mask, masked, own_tensors, ties
 from ..shrink.kinds import others, resize
 from ..shrink.shrink import shrink
 from ..shrink.slots import Tensors
@@ -313,7 +313,9 @@ def _dense(module: Any, weight: Tensor, bias: Tensor | None) -> torch.nn.Module:
 def _made(
     module: Any, weight: Tensor, bias: Tensor | None, backend: str, max_density: float
 ) -> torch.nn.Module:
-    taken = not vars(module).keys().isdisjoint(("shape", "backend"))  # names of sparse layers
-    if taken or not max_density or int(weight.count_nonzero()) > max_density * weight.numel():
+    # A hook may change the weight, which a sparse layer makes anew for each reader.
+    hooks = (hook for hook in module._forward_pre_hooks.values() if not is_mask(hook))
+    dense = any(hooks) or not vars(module).keys().isdisjoint(("shape", "backend"))
+    if dense or not max_density or int(weight.count_nonzero()) > max_density * weight.numel():
         return _dense(module, weight, bias)
     return sparse_layer(plain_kind(module), module, weight, bias, backend)

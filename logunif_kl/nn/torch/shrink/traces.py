@@ -275,6 +275,7 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     same = copy.deepcopy(model, {**copies(model), **attributes}).eval()
     tracer.root = same
     tracer.watch(same, names, deep)
+    before = _options(same)
     given = copy.deepcopy(given, {id(_ANY): _ANY})  # It may keep activations, too.
     args: list[Any] = []
     options: dict[str, Any] = {}
@@ -293,6 +294,8 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
         output: Any = forward(*args, **options)
     tracer.create_node("output", "output", (tracer.create_arg(output),), {})
     del value, args, options, output
+    if _options(same) != before:
+        return None  # The forward changes a part before it calls it.
     tracer.branched |= any(x._node is None or not x._node.users for x in tracer.asked)
     tracer.asked.clear()
     if tracer.branched or any(made() is not None for made in tracer.made[kept:]):
@@ -304,6 +307,13 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
         if node.op == "get_attr" and not node.users:
             tracer.graph.erase_node(node)
     return tracer.graph
+
+
+def _options(model: nn.Module) -> list[dict[str, Any]]:
+    """Return the modes and other options of the parts of a model that are of torch."""
+    parts = [each for each in model.modules() if type(each).__module__.startswith("torch.")]
+    plain = bool, int, float, str, tuple
+    return [{k: x for k, x in vars(each).items() if isinstance(x, plain)} for each in parts]
 
 
 def _compares(function: Any) -> bool:
