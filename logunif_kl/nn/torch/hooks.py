@@ -186,9 +186,14 @@ def copies(model: torch.nn.Module) -> dict[int, Any]:
     """
     _warn_of_closures(model)
     found: dict[int, Any] = {}
-    for module in model.modules():
-        for value in module.__dict__.copy().values():
+    for path, module in model.named_modules():
+        for name, value in module.__dict__.copy().items():
             if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+                if isinstance(value._base, torch.nn.Parameter):
+                    raise TypeError(
+                        f"{name} of {shown_name(path)} is a view of a parameter, and that of a "
+                        "copied model would not be one: compute it in the forward"
+                    )
                 found[id(value)] = value.detach().clone()
     return found
 

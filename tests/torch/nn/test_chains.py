@@ -631,6 +631,29 @@ def test_a_mode_that_changes_weights():
         assert torch.equal(each, before[name])
 
 
+@pytest.mark.filterwarnings("ignore:to_compact kept")
+@pytest.mark.parametrize("where", ["net", ""])
+def test_a_hook_of_a_block_that_reads_a_size(where):
+    def hook(module, args, output):
+        return output / module.get_submodule("0" if where else "net.0").out_features
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            inner = torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3)
+            self.net = torch.nn.Sequential(*inner)
+            torch.nn.init.zeros_(inner[0].weight[:3])
+            self.get_submodule(where).register_forward_hook(hook)
+
+        def forward(self, x):
+            return self.net(x)
+
+    torch.manual_seed(0)
+    model, x = Block(), torch.randn(5, 4)
+    for made in (nn.to_compact(model), nn.to_sparse(model, max_density=1.0)):
+        torch.testing.assert_close(made(x), model(x))
+
+
 def in_training(self):
     self.net[1].train()
 

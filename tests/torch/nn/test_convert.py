@@ -180,6 +180,16 @@ class TestComputedTensors:
         with pytest.raises(TypeError, match="because it holds a tensor that was computed"):
             nn.to_variational(model, modules=torch.nn.Linear)
 
+    def test_a_view_of_a_weight(self):
+        """A copy of the view would not follow the weight of the copy."""
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        model.turned = model[0].weight.t()
+        for convert in (nn.to_variational, nn.to_compact, nn.to_sparse):
+            with pytest.raises(TypeError, match="turned of the model is a view of a parameter"):
+                convert(model)
+        with pytest.warns(UserWarning, match="keeps the weight of a variational layer"):
+            nn.to_variational(model, inplace=True)
+
 
 class TestFusion:
     """With batch normalisation. refusals.txt has that of additive layers."""

@@ -193,6 +193,12 @@ def warn_of_kept(model: torch.nn.Module) -> None:
 
 
 def _held(module: torch.nn.Module) -> Iterator[int]:
-    """Yield the `id` of what the attributes of a module hold, also in lists and partials."""
+    """Yield the `id` of what the attributes of a module hold, also in lists and partials.
+
+    Of a view, also that of the tensor whose memory it has.
+    """
     for value in vars(module).values():
-        yield from map(id, held(value))
+        for each in held(value):
+            yield id(each)
+            if isinstance(each, torch.Tensor) and each._base is not None:
+                yield id(each._base)

@@ -70,8 +70,9 @@ def to_sparse(
         something else reads them, such as layer normalisation, softmax or attention, or if an
         activation is kept. Inputs need a batch dimension, and `BatchNorm1d` after a linear layer
         needs two dimensions.
-        All units stay in a module that takes ``*args``, branches on an activation, or cannot be
-        traced for another reason, and in its parts, which it may use in any way. If it calls a part
+        All units stay in a module that takes ``*args``, branches on an activation, has a hook that
+        reads the module, or cannot be traced for another reason, and in its parts, which it may use
+        in any way. If it calls a part
         as a whole, convert this part: ``model.net = to_sparse(model.net)``. Pass False if other
         code runs a part of the network or reads hidden activations, if dropout is on in the result,
         as in `predict`, which would not drop the constants, or if the forward asks for the mode of
@@ -94,7 +95,7 @@ def to_sparse(
     torch.nn.Module
         A copy in evaluation mode, whose sparse layers have no trainable parameters. Its
         ``state_dict`` holds ``values``, ``columns``, ``row_starts``, ``dense_shape`` and ``bias``
-        of each sparse layer; `load_sparse` loads it. Layers keep their hooks. No exporter takes
+        of each sparse layer; `load_sparse` loads it. Layers keep the hooks of their calls. No exporter takes
         CSR matrices: export the result of `to_compact`.
 
     Raises
@@ -174,9 +175,9 @@ def to_compact(
     Returns
     -------
     torch.nn.Module
-        A copy in evaluation mode, whose weights do not require gradients. Layers keep their hooks.
-        `load_sparse` loads its ``state_dict``. What its layers and other methods than `forward`
-        return can have fewer features.
+        A copy in evaluation mode, whose weights do not require gradients. Layers keep the hooks of
+        their calls. `load_sparse` loads its ``state_dict``. What its layers and other methods than
+        `forward` return can have fewer features.
 
     Warns
     -----

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-import dis
 import hashlib
 import inspect
 import weakref
@@ -12,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from enum import Enum
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -20,6 +18,7 @@ from torch import fx, nn
 
 from ..hooks import copies
 from .activations import Activation
+from .code import compares, loads, reads_module
 from .random_state import OwnRandomState
 
 
@@ -164,10 +163,12 @@ def parts(
 ) -> Iterator[Part]:
     """Trace a model and, in what was traced, the modules that are called as a whole.
 
-    If the code of a module cannot be traced, it may do anything with the modules inside.
+    If the code of a module cannot be traced, or has a hook that reads the module, it may do
+    anything with the modules inside.
     """
     names = {path for path, module in model.named_modules() if module in layers}
-    if not names or names == {""}:
+    hooks = (*model._forward_pre_hooks.values(), *model._forward_hooks.values())
+    if not names or names == {""} or any(map(reads_module, hooks)):
         return
     graphs = _traced(model, names)
     if graphs is None:
@@ -301,7 +302,7 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     if tracer.branched or any(made() is not None for made in tracer.made[kept:]):
         return None
     given_alone = (x for x in tracer.graph.nodes if x.op == "placeholder" and not x.users)
-    if _compares(forward) or any(_loads(forward, str(node.target)) for node in given_alone):
+    if compares(forward) or any(loads(forward, str(node.target)) for node in given_alone):
         return None  # The code may have asked with `is` or a dict what the argument is.
     for node in reversed(tracer.graph.nodes):
         if node.op == "get_attr" and not node.users:
@@ -314,22 +315,6 @@ def _options(model: nn.Module) -> list[dict[str, Any]]:
     parts = [each for each in model.modules() if type(each).__module__.startswith("torch.")]
     plain = bool, int, float, str, tuple
     return [{k: x for k, x in vars(each).items() if isinstance(x, plain)} for each in parts]
-
-
-def _compares(function: Any) -> bool:
-    """Whether the code of a function asks if two of its variables are one tensor."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    steps = [] if code is None else [*dis.get_instructions(code)]
-    return any(b.opname == "IS_OP" and "LOAD_FAST" in a.opname for a, b in pairwise(steps))
-
-
-def _loads(function: Any, name: str) -> bool:
-    """Whether the code of a function reads an argument."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None or name in code.co_cellvars:
-        return True
-    steps = (each for each in dis.get_instructions(code) if "LOAD_FAST" in each.opname)
-    return any(name in ([x] if isinstance(x := each.argval, str) else x) for each in steps)
 
 
 def observed(module: Any) -> bool:
