@@ -21,6 +21,7 @@ from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
 from ...torch._sharded import distributed_as
+from ..posteriors import Scaled
 from .arguments import check_parameters, sharded, shown_name
 
 
@@ -128,6 +129,9 @@ def own_parameters(module: Any, name: str) -> list[Any]:
     return [each for each in beside if each is not None]
 
 
+_PLAIN = (bool, int, float, complex, str, bytes)
+
+
 def held(value: Any, seen: set[int] | None = None) -> Iterator[Any]:
     """Yield an attribute of a module, and what it holds in containers and functions."""
     seen = set() if seen is None else seen
@@ -137,9 +141,9 @@ def held(value: Any, seen: set[int] | None = None) -> Iterator[Any]:
     yield value
     parts: Iterable[Any] = ()
     if isinstance(value, dict):
-        parts = value.values()
+        parts = [x for x in value.values() if not isinstance(x, _PLAIN)]
     elif isinstance(value, (list, tuple, set, frozenset, deque)):
-        parts = [*value]
+        parts = [x for x in value if not isinstance(x, _PLAIN)]
     elif isinstance(value, partial):
         parts = (value.func, *value.args, *value.keywords.values())
     elif isinstance(value, MethodType):
@@ -215,8 +219,11 @@ def copy_additions(module: Any, to: Any, own: set[str], memo: dict[int, Any]) ->
         if name not in own and name not in vars(to) and not name.startswith("_lk_"):
             try:
                 vars(to)[name] = copy.deepcopy(value, memo)
-            except Exception:  # Share what cannot be copied, such as a lock.
-                vars(to)[name] = value
+            except Exception:
+                parts = [*held([value, getattr(value, "__dict__", None)])]
+                if any(isinstance(x, (torch.nn.Module, torch.Tensor)) for x in parts):
+                    raise
+                vars(to)[name] = value  # Share what cannot be copied, such as a lock.
     for registered in ("_parameters", "_buffers", "_modules"):
         of_new = getattr(to, registered)
         for name, value in getattr(module, registered).items():
@@ -232,11 +239,15 @@ def copy_additions(module: Any, to: Any, own: set[str], memo: dict[int, Any]) ->
                 getattr(to, name)[key] = copy.deepcopy(hook, memo)
 
 
+def has_scales(module: Any) -> bool:
+    """Whether a layer has the posterior `Scaled`. A user may call anything `scale`."""
+    return isinstance(getattr(module, "posterior", None), Scaled)
+
+
 def own_tensors(module: Any) -> list[tuple[str, Any]]:
     """Return the parameters of a layer that others may hold too, with their names."""
     # The means of `Scaled` are new tensors. Others of a plain layer read it without its mask.
-    scaled = getattr(getattr(module, "posterior", None), "scaled", False)
-    names = ("bias",) if scaled else ("weight", "bias")
+    names = ("bias",) if has_scales(module) else ("weight", "bias")
     plain = not hasattr(module, "_lk_weights")
     named = [(x, own_parameter(module, x)) for x in names if not (plain and masked(module, x))]
     return [(name, own) for name, own in named if own is not None]

@@ -2,6 +2,7 @@
 
 import copy
 import enum
+import functools
 import threading
 import types
 import warnings
@@ -629,6 +630,75 @@ def test_a_mode_that_changes_weights():
             assert len(made.b.weight.T) == 3
     for name, each in model.train().state_dict().items():
         assert torch.equal(each, before[name])
+
+
+class Uncopied:
+    """Code that cannot be copied, and holds a layer."""
+
+    def __init__(self, layer):
+        self.lock, self.layer = threading.Lock(), layer
+
+
+def test_what_cannot_be_copied_and_holds_a_layer_is_refused():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+    model[0].other = Uncopied(model[2])
+    for make in (nn.to_compact, nn.to_sparse):
+        with pytest.raises(TypeError, match="pickle"):
+            make(model)
+
+
+@pytest.mark.parametrize("kind", ["Linear", "Conv1d"])
+def test_a_maximal_norm_that_is_no_option_of_torch(kind):
+    """As a constraint of the user's own."""
+    torch.manual_seed(0)
+    sizes = (4, 6) if kind == "Linear" else (4, 6, 1)
+    model = torch.nn.Sequential(getattr(nn, f"Variational{kind}")(*sizes), torch.nn.ReLU()).eval()
+    model[0].max_norm, x = 2.0, torch.randn(3, *(4, 1)[: len(sizes) - 1])
+    with torch.no_grad():
+        model[0].log_sigma2[:, 1] = 9.0
+    expected = nn.to_deterministic(model, 3.0)(x)
+    for made in (nn.to_compact(model, 3.0), nn.to_sparse(model, 3.0, max_density=1.0)):
+        torch.testing.assert_close(made(x), expected)
+        torch.testing.assert_close(nn.load_sparse(model, made.state_dict())(x), expected)
+        assert not isinstance(made[0], nn.VariationalLayer)
+
+
+def test_an_attribute_that_has_the_name_of_a_parameter_of_ours():
+    """The scales of the posterior `Scaled` tell tied weights apart, and no scale of a user."""
+
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(6, 4, padding_idx=0)
+            self.out = torch.nn.Linear(4, 6, bias=False)
+            self.out.weight, self.out.scale = self.table.weight, 2.0
+            torch.nn.init.constant_(self.table.weight, 0.3)
+
+        def forward(self, x):
+            return self.out(self.table(x)) * self.out.scale
+
+    model, x = nn.to_variational(Tied()).eval(), torch.tensor([[0, 2, 3]])
+    with torch.no_grad():
+        model.table.log_sigma2[0] = 9.0
+    expected = nn.to_deterministic(model, 3.0)(x)
+    assert nn.sparsity(model, 3.0).kept == 20
+    for made in (nn.to_compact(model, 3.0), nn.to_sparse(model, 3.0, max_density=1.0)):
+        torch.testing.assert_close(made(x), expected)
+
+
+def test_a_hook_of_a_layer_that_reads_another():
+    def hook(module, args, output, other):
+        return output * other.in_features
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+    model[2].register_forward_hook(functools.partial(hook, other=model[2]))
+    model.append(torch.nn.Linear(3, 3))
+    model[3].register_forward_hook(functools.partial(hook, other=model[2]))
+    torch.nn.init.zeros_(model.eval()[0].weight[:3])
+    x = torch.randn(5, 4)
+    with pytest.warns(UserWarning, match="kept the dead units"):
+        torch.testing.assert_close(nn.to_compact(model)(x), model(x))
 
 
 @pytest.mark.filterwarnings("ignore:to_compact kept")

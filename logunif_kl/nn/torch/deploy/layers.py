@@ -15,6 +15,11 @@ from .sparse import SparseConv, SparseEmbedding, SparseLinear
 Tensor = torch.Tensor
 
 
+def has_max_norm(module: Any) -> bool:
+    """Whether each look-up changes rows of a table. On other layers the name is a user's own."""
+    return isinstance(module, torch.nn.Embedding) and module.max_norm is not None
+
+
 def sparse_layer(
     kind: Any, module: Any, weight: Tensor, bias: Tensor | None, backend: str
 ) -> torch.nn.Module:

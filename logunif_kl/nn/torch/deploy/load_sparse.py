@@ -16,7 +16,7 @@ from ..convert.convert import without_samples
 from ..convert.plain import check_known, plain_kind
 from ..hooks import copies, ties
 from ..shrink.kinds import others, resize
-from .layers import copy_rest, dense_layer, sparse_layer
+from .layers import copy_rest, dense_layer, has_max_norm, sparse_layer
 from .sparse import BACKENDS
 from .sparsity import weighted
 
@@ -178,7 +178,7 @@ def _saved(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> dict[Any
         module = each.module
         if not each.alone:
             continue  # `to_sparse` leaves this module dense.
-        if getattr(module, "max_norm", None) is not None:
+        if has_max_norm(module):
             continue  # `to_sparse` leaves this table as it is.
         check_parameters(name, module)
         check_known(name, module)

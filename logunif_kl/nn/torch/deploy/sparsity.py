@@ -17,7 +17,7 @@ from ...threshold_curve import ThresholdCurve, check_measured, check_thresholds
 from ..arguments import check_gathered, check_module, check_shape, sharded
 from ..convert.conversion import VARIATIONAL, priors
 from ..convert.convert import to_deterministic
-from ..hooks import refresh
+from ..hooks import has_scales, refresh
 from ..layers.dropout import GaussianDropoutLinear
 from ..priors.penalty import gathered
 from ..weights.kinds import class_of, has_parametrizations, has_sampled_form, matrices
@@ -322,7 +322,10 @@ def with_kept(
     # Layers with scales of their own do not prune a weight that they share.
     distinct = Distinct()
     keys = [
-        (distinct.number(x.sources(x.name), (stored,)), id(getattr(x.module, "scale", None)))
+        (
+            distinct.number(x.sources(x.name), (stored,)),
+            id(x.module.scale if has_scales(x.module) else None),
+        )
         for _, x, stored in rows
     ]
     masks: dict[tuple[int, int], Tensor] = {}

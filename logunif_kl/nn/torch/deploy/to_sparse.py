@@ -22,7 +22,7 @@ from ..shrink.kinds import others, resize
 from ..shrink.shrink import shrink
 from ..shrink.slots import Tensors
 from ..shrink.traces import Part, evaluated, parts
-from .layers import copy_rest, dense_layer, sparse_layer
+from .layers import copy_rest, dense_layer, has_max_norm, sparse_layer
 from .sparse import BACKENDS
 from .sparsity import weighted, with_kept
 
@@ -236,8 +236,8 @@ def _rebuilt(
         module = weight.module
         if not weight.alone:
             continue
-        if getattr(module, "max_norm", None) is not None:
-            continue  # With max_norm, each look-up changes rows of this table.
+        if has_max_norm(module):
+            continue
         check_parameters(name, module, () if masked(module, "weight") else ("weight",))
         check_known(name, module)
         check_forward(name, module)

@@ -65,7 +65,8 @@ def predict(
 
     Noise is drawn by all layers of this library, by torch's dropout modules (`torch.nn.Dropout` to
     `torch.nn.FeatureAlphaDropout`), and by its attention and recurrent modules with a dropout rate.
-    Other modules run in evaluation mode. All modes are restored afterwards, even after an error.
+    Other modules run in evaluation mode, and all modes are restored, even after an error. If a
+    ``train`` of your own changes weights, call ``model.eval()`` before.
 
     Parameters
     ----------
@@ -343,8 +344,7 @@ def _not_compiled() -> Any:
 
 
 def _at_least(name: str, value: Any, least: int) -> None:
-    number = whole_number(name, value)
-    if number < least:
+    if (number := whole_number(name, value)) < least:
         raise ValueError(
             f"{name} must be at least {least}, but {number} was given: pass a larger one"
         )

@@ -11,6 +11,7 @@ import numpy as np
 from torch import nn
 
 from ...slots import Slots, keep_some
+from ..hooks import held, is_mask
 from .kinds import NOT_FOLLOWED, dead_heads, fixed, slotted
 from .reader import Reader
 from .slots import Slotted, Tensors
@@ -69,6 +70,9 @@ def _not_followed(model: nn.Module, given: Iterable[Any], traced: list[Part]) ->
     times = Counter(id(each) for _, each in model.named_modules(remove_duplicate=False))
     calls: Counter[int] = sum((part.calls() for part in traced), Counter())
     read: set[int] = set().union(*(part.read() for part in traced))
+    dicts = (d for m in model.modules() for d in (m._forward_pre_hooks, m._forward_hooks))
+    hooks = (hook for each in dicts for hook in each.values())
+    hooked = {id(each) for hook in hooks if not is_mask(hook) for each in held(hook)}
     found = {}
     for module in given:
         if id(module) in read:
@@ -77,7 +81,7 @@ def _not_followed(model: nn.Module, given: Iterable[Any], traced: list[Part]) ->
             found[module] = "no trace of the forward finds them (see drop_units of to_sparse)"
         elif calls[id(module)] > 1 or times[id(module)] > 1:
             found[module] = "they are called several times, or have several names"
-        elif any(part.observed(module) for part in traced):
+        elif id(module) in hooked or any(part.observed(module) for part in traced):
             found[module] = "hooks observe them, or they stay in training mode"
     return found
 

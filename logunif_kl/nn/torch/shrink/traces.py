@@ -154,7 +154,8 @@ def evaluated(model: nn.Module) -> tuple[nn.Module, set[int]]:
     plain = nn.Module.train, nn.Module.eval
     if all((type(each).train, type(each).eval) == plain for each in model.modules()):
         return model, set()
-    model = copy.deepcopy(model, copies(model)).eval()
+    model = copy.deepcopy(model, copies(model))
+    model.eval()  # An own ``train`` may return nothing.
     return model, {id(each) for each in model.modules() if each.training}
 
 

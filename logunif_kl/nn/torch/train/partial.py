@@ -127,7 +127,8 @@ def _reads(
 
     With a model, these are the modules of other modules around it.
     """
-    owner, function = getattr(value, "__self__", None), getattr(value, "__func__", value)
+    is_method = isinstance(value, MethodType)
+    owner, function = (value.__self__, value.__func__) if is_method else (None, value)
     call = inspect.getattr_static(type(value), "__call__", None)
     if not isinstance(function, FunctionType) and isinstance(call, FunctionType):
         owner, function = value, call
@@ -147,7 +148,7 @@ def _reads(
             read = {**_attributes(holder, names, within), **read}
     yield from read.items() if read else [(type_name(value), value)]
     for each in read.values():
-        code = getattr(each, "__func__", each)
+        code = each.__func__ if isinstance(each, MethodType) else each
         if not isinstance(code, FunctionType) or id(code) in seen:
             continue
         if str(code.__module__).partition(".")[0] not in ("logunif_kl", "torch"):

@@ -45,7 +45,9 @@ class GaussianWeights(VariationalModule):
             found = given[COMPUTED]
         else:
             return super().__getattr__(name)
-        if name == "weight" and (self._lk_draws or self._lk_masks or "scale" in parameters):
+        if name == "weight" and (
+            self._lk_draws or self._lk_masks or "scale_log_sigma2" in parameters
+        ):
             ready = own_parameters(self, self._log_variance_name)
             return self._weight_of(found) if ready else found
         return found
