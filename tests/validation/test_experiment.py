@@ -19,7 +19,6 @@ NOT_RUN = {
     "molchanov2017.colour",
     "haussmann2018.authors_initial",
     "haussmann2018.colour",
-    "haussmann2018.published_dense",
 }
 
 
