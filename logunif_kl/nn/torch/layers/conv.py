@@ -28,9 +28,12 @@ def padding_of(convolution: Any) -> list[int]:
     if convolution.padding_mode != "zeros":
         return [*convolution._reversed_padding_repeated_twice]
     if given == "same":
+        found: list[int] = []
         dilation = _each(convolution.dilation, places)
-        spans = [d * (k - 1) for d, k in zip(dilation, convolution.kernel_size, strict=True)]
-        return [part for span in spans[::-1] for part in (span // 2, span - span // 2)]
+        for step, size in zip(dilation[::-1], convolution.kernel_size[::-1], strict=True):
+            span = step * (size - 1)
+            found += span // 2, span - span // 2
+        return found
     each = _each(0 if given == "valid" else given, places)
     return [side for side in each[::-1] for _ in range(2)]
 
@@ -88,8 +91,10 @@ class _VariationalConv(VariationalLayer):
     def _options(self, groups: int) -> tuple[Any, ...]:
         """Return stride, padding, dilation and groups for an input that `_padded` returned."""
         padded = self.padding_mode != "zeros" or isinstance(self.padding, str)
-        given = self.stride, 0 if padded else self.padding, self.dilation
-        return *(_each(each, len(self.kernel_size)) for each in given), groups
+        padding = 0 if padded else self.padding
+        if isinstance(padding, int):
+            padding = (padding,) * len(self.kernel_size)
+        return self.stride, padding, self.dilation, groups
 
     def _product(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return _CONVOLVE[len(self.kernel_size)](input, weight, bias, *self._options(self.groups))
