@@ -284,7 +284,7 @@ class TestLogLikelihoods:
             for function in made(given).values():
                 nn.ELBO(model, function, 10)
 
-    @pytest.mark.parametrize("kind", ["method", "lambda", "within"])
+    @pytest.mark.parametrize("kind", ["method", "lambda", "within", "partial"])
     def test_variational_layers_that_the_bound_leaves_out(self, kind):
         """The module that holds the ELBO trains them, but without their KL."""
 
@@ -297,6 +297,7 @@ class TestLogLikelihoods:
                     "method": self.likelihood,
                     "lambda": lambda h, x: self.likelihood(h, x),
                     "within": self.within,
+                    "partial": partial(Coder.likelihood, self),
                 }
                 self.elbo = nn.ELBO(self.encoder, made[kind], 10)
 

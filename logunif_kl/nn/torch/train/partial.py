@@ -35,6 +35,8 @@ class _Partial(torch.nn.Module):
                 self._modules[name] = value
             else:
                 self._constants[name] = value
+                if isinstance(value, torch.nn.Module) and isinstance(given.func, FunctionType):
+                    _warn_of_left_out(MethodType(given.func, value), model)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         held = {**self._constants, **self._parameters, **self._modules}
