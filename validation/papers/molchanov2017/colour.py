@@ -235,6 +235,15 @@ FULL = {**comparison.SIZES, "epochs": 30, "warm_up": [2, 10], "epochs_on": 5}
 FULL |= {"kl_weights": [0.1, 0.3, 1.0]}
 QUICK = {**comparison.QUICK, "epochs_on": 2}
 EXPERIMENT = Experiment(
-    __file__, measure, show, FULL, QUICK, place=9, seeds=(1, 2, 3), images="CIFAR-10", draw=draw
+    __file__,
+    measure,
+    show,
+    FULL,
+    QUICK,
+    place=9,
+    seeds=(1, 2, 3),
+    parted=True,
+    images="CIFAR-10",
+    draw=draw,
 )
 EXPERIMENT.run(__name__)
