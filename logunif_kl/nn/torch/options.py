@@ -14,6 +14,7 @@ from ..checks import one_of
 from ..options import REPLACED, check_posterior
 from ..posteriors import Additive, Grouped, Scaled
 from .arguments import check_generator
+from .hooks import held
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,8 +75,25 @@ def option(name: str, value: Any, posterior: Additive) -> Any:
         return check_posterior({name: value})
     if name == "penalty":
         given = f"posterior={posterior!r}"
-        return penalties.check(value, posterior, given, "pass posterior=nn.Additive()")
+        value = penalties.check(value, posterior, given, "pass posterior=nn.Additive()")
+        _check_registered(value)
+        return value
     return check_generator(value) if name == "generator" else one_of(name, value, ESTIMATORS)
+
+
+def _check_registered(prior: Any) -> None:
+    """Raise TypeError if a prior holds what is trained, in an object that PyTorch does not see."""
+    if isinstance(prior, (str, torch.nn.Module)):
+        return
+    for name, value in getattr(prior, "__dict__", {}).items():
+        for each in held(value):
+            tensors = each.parameters() if isinstance(each, torch.nn.Module) else (each,)
+            if any(isinstance(x, torch.Tensor) and x.requires_grad for x in tensors):
+                raise TypeError(
+                    f"{name} of the prior {type(prior).__name__} has a gradient, but the prior is "
+                    "no torch.nn.Module, so model.parameters() and state_dict leave it out: make "
+                    "the prior a torch.nn.Module with parameters"
+                )
 
 
 def check_table(posterior: Additive, what: str, instead: str) -> None:

@@ -392,7 +392,10 @@ class TestInputs:
         elbo = nn.ELBO(Model(), nn.categorical_log_likelihood, 100, mask_from=3.0)
         assert "mask_from=3" in repr(elbo)
         assert torch.isfinite(elbo(x, y).value)
-        assert torch.isfinite(elbo.bound(elbo.model(x), y).value)
+        with pytest.raises(ValueError, match="mask_from=3 masks the means when the ELBO calls"):
+            elbo.bound(elbo.model(x), y)
+        with torch.no_grad():
+            assert torch.isfinite(elbo.bound(elbo.model(x), y).value)
         # A dict reaches the log-likelihood as it is.
         plain = nn.ELBO(
             type("Own", (Model,), {"forward": lambda self, a: {"logits": self.layer(a)}})(),

@@ -1,4 +1,4 @@
-"""Generators of layers in activation checkpoints, which restore PyTorch's own generators only."""
+"""Generators of layers and priors in checkpoints, which restore PyTorch's own generators only."""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -22,7 +22,7 @@ def check_restored(generator: torch.Generator | None, like: torch.Tensor) -> Non
             states.setdefault(own, set()).add(state)
         elif state not in states.get(own, {state}):
             raise RuntimeError(
-                "the backward pass runs a layer with a generator again, for "
+                "the backward pass runs a layer or a prior with a generator again, for "
                 "torch.utils.checkpoint, but PyTorch does not restore that generator: pass "
                 "use_reentrant=False and context_fn=logunif_kl.torch.nn.checkpoint_contexts(model)"
                 ", or set the layer's generator to None"

@@ -10,6 +10,7 @@ import torch
 
 from ...._errors import shown
 from ... import priors
+from ..noise.generators import check_restored
 from ..noise.normal import normals
 from .formulae import by_formulae
 
@@ -183,7 +184,8 @@ class ScaleMixturePrior(priors.ScaleMixturePrior):
     ValueError
         If a parameter is out of its range.
     RuntimeError
-        If the generator is on another device than the weights.
+        If the generator is on another device than the weights, or if a checkpoint draws other
+        samples in its second run (see `checkpoint_contexts`).
 
     See Also
     --------
@@ -262,5 +264,6 @@ class ScaleMixturePrior(priors.ScaleMixturePrior):
 
     def _estimates(self, mu: Tensor, log_sigma2: Tensor) -> Tensor:
         mu, log_sigma2 = torch.broadcast_tensors(mu, log_sigma2)
+        check_restored(self.generator, mu)
         noise = normals((self.samples, *mu.shape), mu, self.generator)
         return self._draws(torch, mu, log_sigma2, noise)

@@ -194,6 +194,8 @@ class Reader:
         if not isinstance(x, Shape):
             return None
         of = x.of
+        if type(of) is tuple:
+            return None  # the state of a recurrent module, whose last dimension are its units
         if not isinstance(of, Units):
             return Rows(of.rows if index == 0 and isinstance(of, Other) else object())
         if index == 0 and of.ndim is None:

@@ -11,6 +11,7 @@ import torch
 
 from ..arguments import check_module
 from ..noise.normal import own_generator
+from ..weights.weight import VariationalModule
 
 States = dict[torch.Generator, torch.Tensor]
 Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
@@ -20,9 +21,9 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
     """Return a ``context_fn`` with which a checkpoint draws the same noise in its second run.
 
     `torch.utils.checkpoint.checkpoint` runs a part of a network again in the backward pass. For
-    this, PyTorch restores its global generators, but not generators that were given to layers. The
-    returned ``context_fn`` also restores the generators of layers. `torch.compile` ignores a
-    ``context_fn``: do not give generators to layers in a compiled checkpoint.
+    this, PyTorch restores its global generators, but not generators that were given to layers or
+    to a `ScaleMixturePrior`. The returned ``context_fn`` also restores these. `torch.compile`
+    ignores a ``context_fn``: do not give generators to layers in a compiled checkpoint.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
     -------
     callable
         Pass it to `checkpoint` as ``context_fn``, with ``use_reentrant=False``. You need it only if
-        layers have their own generators.
+        layers or priors have their own generators.
 
     Raises
     ------
@@ -63,9 +64,11 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
 def _recording(model: torch.nn.Module, states: States) -> Iterator[None]:
     """Record the states of a model's generators before the forward pass."""
     for module in model.modules():
-        generator = own_generator(module)
-        if isinstance(generator, torch.Generator):
-            states[generator] = generator.get_state()
+        weights = module._lk_weights() if isinstance(module, VariationalModule) else []
+        of_priors = [getattr(weight.penalty, "generator", None) for weight in weights]
+        for generator in (own_generator(module), *of_priors):
+            if isinstance(generator, torch.Generator):
+                states[generator] = generator.get_state()
     yield
 
 

@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -25,7 +24,7 @@ from ..predict.vbp import VBP
 from ..variances import single
 from ..weights.models import gaussians, neg_kl
 from ..weights.weight import VariationalModule
-from .partial import registered
+from .partial import check_reached, refuse_loss, registered
 
 Tensor = torch.Tensor
 LogLikelihood = Callable[[Any, Any], Tensor]
@@ -75,7 +74,7 @@ class ELBO(torch.nn.Module):
     The model draws noise, so the value is random. With ``kl_weight=1`` its expectation is the
     bound. In evaluation mode layers draw no noise, so the value is not a bound and the ELBO raises
     an error or, under `torch.no_grad`, only warns. For a bound on test data use
-    ``with nn.sampling(model):`` and pass the size of the test set as `dataset_size`.
+    ``with nn.sampling(elbo):`` and pass the size of the test set as `dataset_size`.
 
     Parameters
     ----------
@@ -91,8 +90,9 @@ class ELBO(torch.nn.Module):
         KL of variational layers that a module holds here is a part of the bound. A method of the
         module that will hold the ELBO, such as a ``LightningModule``, needs that module to hold the
         model already: otherwise it is registered with its own part, and PyTorch's
-        ``state_dict()`` does not end. Those that a lambda or another function reads are left out,
-        and a warning tells of those that are found.
+        ``state_dict()`` does not end. Those that a lambda or another function reads are left out:
+        a warning tells of them, at the latest in the first call that needs gradients, unless the
+        ELBO is compiled or sharded by FSDP.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
@@ -106,7 +106,8 @@ class ELBO(torch.nn.Module):
     mask_from : float, optional
         Leave out of the likelihood, but not of the KL, the means with a log alpha above this
         number. The programs of Molchanov et al. (2017) do so, with 3, and networks become sparser.
-        In a checkpoint, the second run of the model has the same mask as the first.
+        In a checkpoint, the second run of the model has the same mask as the first. Like `samples`,
+        this is for the calls that the ELBO makes itself, not for `bound`.
 
     Raises
     ------
@@ -152,7 +153,7 @@ class ELBO(torch.nn.Module):
                 f"log_likelihood must be a function of output and target, but a value of type "
                 f"{type_name(log_likelihood)} was given: pass categorical_log_likelihood"
             )
-        _refuse_loss(log_likelihood)
+        refuse_loss(log_likelihood)
         self.model = model
         self.log_likelihood: LogLikelihood = log_likelihood
         self.dataset_size: int = _size(dataset_size)
@@ -169,6 +170,8 @@ class ELBO(torch.nn.Module):
         if name == "log_likelihood":
             self._modules.pop(name, None)
             value = registered(value, self.model)
+        if name in ("model", "log_likelihood"):
+            self._lk_checked = False
         super().__setattr__(name, value)
 
     if TYPE_CHECKING:
@@ -222,11 +225,17 @@ class ELBO(torch.nn.Module):
             If the log-likelihood is not a tensor of floating type, or `kl_weight` is not a number.
         ValueError
             If the log-likelihood is a scalar, the minibatch is empty or larger than the data set,
-            or a float `kl_weight` is negative or not finite.
+            a float `kl_weight` is negative or not finite, or the ELBO has a `mask_from` and
+            gradients are enabled.
         RuntimeError
             If no variational layer drew noise, because none is in training mode or within
             `sampling`. If the bound does not require a gradient, this is only a warning.
         """
+        if self.mask_from is not None and torch.is_grad_enabled():
+            raise ValueError(
+                f"mask_from={self.mask_from:g} masks the means when the ELBO calls the model, and "
+                "bound() was given an output: call elbo(x, target), or set mask_from to None"
+            )
         return self._bound([logits_of(output)], target, kl_weight)
 
     def _bound(self, outputs: list[Any], target: Any, kl_weight: float | Tensor | None) -> Bound:
@@ -234,6 +243,9 @@ class ELBO(torch.nn.Module):
         parts = []
         for output in outputs:
             each = _checked(self.log_likelihood(output, target), self.dataset_size)
+            if not (torch.compiler.is_compiling() or self._lk_checked) and each.requires_grad:
+                check_reached(self, each, (output, target))
+                self._lk_checked = True
             # A sum over many examples may overflow float16.
             share = self.dataset_size / (each.shape[0] * len(outputs))
             parts.append(single(each).sum() * share)
@@ -241,7 +253,9 @@ class ELBO(torch.nn.Module):
         penalty = neg_kl(self)
         value = likelihood + weight * penalty
         if not isinstance(outputs[0], Moments) and not _draws(self.model):
-            _refuse_means(value)
+            _refuse_means("The model", "model", value)
+        elif isinstance(self.log_likelihood, torch.nn.Module) and not _draws(self.log_likelihood):
+            _refuse_means("The module of log_likelihood", "elbo", value)
         return Bound(value, likelihood, penalty, weight, self.dataset_size)
 
     def extra_repr(self) -> str:
@@ -266,39 +280,19 @@ def masked_by(model: torch.nn.Module, mask: Mask) -> Iterator[None]:
                 module._lk_masks = tuple([each for each in module._lk_masks if each is not mask])
 
 
-def _refuse_means(value: Tensor) -> None:
+def _refuse_means(what: str, name: str, value: Tensor) -> None:
+    said = f"{what} is in evaluation mode, so no noise was drawn"
     if value.requires_grad:
-        raise RuntimeError(
-            "The model is in evaluation mode, so no noise was drawn. Call model.train() before "
-            "training."
-        )
+        raise RuntimeError(f"{said}. Call {name}.train() before training.")
     if not torch.compiler.is_compiling():
-        warnings.warn(
-            "The model is in evaluation mode, so no noise was drawn, and the value is not a bound. "
-            "Use logunif_kl.torch.nn.sampling(model).",
-            stacklevel=4,
-        )
+        use = f"Use logunif_kl.torch.nn.sampling({name})."
+        warnings.warn(f"{said}, and the value is not a bound. {use}", stacklevel=4)
 
 
-def _draws(model: torch.nn.Module) -> bool:
-    """Whether a variational layer draws noise, or a `VBP` computes moments instead."""
-    return any(
-        isinstance(module, VBP) or (isinstance(module, VariationalModule) and module._lk_draws)
-        for module in model.modules()
-    )
-
-
-def _refuse_loss(function: Any) -> None:
-    while isinstance(function, partial):
-        function = function.func
-    code = type(function).forward if isinstance(function, torch.nn.Module) else function
-    if getattr(code, "__module__", None) in ("torch.nn.modules.loss", "torch.nn.functional"):
-        name = getattr(function, "__name__", None) or type(function).__name__
-        raise TypeError(
-            f"log_likelihood is {name}, a loss, which has the opposite sign: pass "
-            "categorical_log_likelihood, or lambda output, target: -loss(output, target), where "
-            "loss has reduction='none'"
-        )
+def _draws(part: torch.nn.Module) -> bool:
+    """Whether variational layers draw noise, or a `VBP` computes moments, or there are none."""
+    found = [each for each in part.modules() if isinstance(each, (VBP, VariationalModule))]
+    return not found or any(isinstance(each, VBP) or each._lk_draws for each in found)
 
 
 def _size(value: Any) -> int:

@@ -1,10 +1,11 @@
-"""Register the parameters of a `functools.partial`, or of a method's module, with an `ELBO`."""
+"""The log-likelihood of an `ELBO`: its parameters are registered, or a warning tells of them."""
 
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
 import dis
 import inspect
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -75,6 +76,20 @@ def registered(function: Any, model: torch.nn.Module) -> Any:
     return function if within else _Method(function)
 
 
+def refuse_loss(function: Any) -> None:
+    """Raise TypeError if a log-likelihood is a loss of torch."""
+    while isinstance(function, partial):
+        function = function.func
+    code = type(function).forward if isinstance(function, torch.nn.Module) else function
+    if getattr(code, "__module__", None) in ("torch.nn.modules.loss", "torch.nn.functional"):
+        name = getattr(function, "__name__", None) or type(function).__name__
+        raise TypeError(
+            f"log_likelihood is {name}, a loss, which has the opposite sign: pass "
+            "categorical_log_likelihood, or lambda output, target: -loss(output, target), where "
+            "loss has reduction='none'"
+        )
+
+
 def _warn_of_unregistered(function: Any, model: torch.nn.Module) -> None:
     """Warn of trained parameters that a function reads, because torch finds no parameters there.
 
@@ -99,6 +114,41 @@ def _warn_of_unregistered(function: Any, model: torch.nn.Module) -> None:
                 "elbo.parameters() and its state_dict leave them out: pass functools.partial of a "
                 "function that takes it as an argument",
                 stacklevel=5,
+            )
+            return
+
+
+def check_reached(elbo: torch.nn.Module, value: torch.Tensor, given: Any) -> None:
+    """Warn of parameters that the log-likelihood depends on and that an `ELBO` does not have.
+
+    The graph of `value` tells of them however the function reads them. It ends at what the function
+    was `given`. A module that holds the ELBO may have parameters of its own.
+    """
+    function: Any = elbo.log_likelihood
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    gathers = fsdp is not None and any(isinstance(x, fsdp.FSDPModule) for x in elbo.modules())
+    if gathers or getattr(elbo, "_is_replica", False):
+        return  # Its parameters are others in a call.
+    known = held([elbo, function, getattr(function, "_constants", None)])
+    around = [x for x in known if isinstance(x, torch.nn.Module) and elbo in x.modules()]
+    own = {id(each) for module in around for each in module.parameters()}
+    ends = {x.grad_fn for x in held(given) if isinstance(x, torch.Tensor)}
+    nodes = [value.grad_fn]
+    while nodes:
+        node: Any = nodes.pop()
+        if node is None or node in ends:
+            continue
+        ends.add(node)
+        nodes += [following for following, _ in node.next_functions]
+        leaf = getattr(node, "variable", None)
+        if type(leaf) is torch.nn.Parameter and id(leaf) not in own:
+            warnings.warn(
+                f"log_likelihood depends on a parameter of shape {tuple(leaf.shape)} that the ELBO "
+                "does not have, so elbo.parameters() and its state_dict leave it out, and the "
+                "bound leaves out its KL if it is of a variational layer: pass functools.partial "
+                "of a function that takes it as an argument, or let the module that has it hold "
+                "the ELBO",
+                stacklevel=6,
             )
             return
 

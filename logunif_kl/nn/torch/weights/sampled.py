@@ -68,7 +68,7 @@ class SampledModule(VariationalModule):
     """The names of the Gaussian weights."""
     _lk_held: Draws
     _lk_options: dict[str, Any]
-    _lk_own = ("_lk_gaussian", "_lk_held", "_lk_options")
+    _lk_own = ("_lk_gaussian", "_lk_held", "_lk_options", "_lk_penalty")
 
     _lk_estimator = "per_batch"
 
@@ -206,10 +206,8 @@ class SampledModule(VariationalModule):
     def _lk_weights(self) -> list[Weight]:
         padding: Any = self.padding_idx if isinstance(self, torch.nn.EmbeddingBag) else None
         padding = padding if padding is None else padding % self.num_embeddings
-        penalty = self._lk_options["penalty"]
-        return [
-            Weight(self, name, _ADDITIVE, penalty, padding=padding) for name in self._lk_gaussian
-        ]
+        of_all = _ADDITIVE, self._lk_penalty
+        return [Weight(self, name, *of_all, padding=padding) for name in self._lk_gaussian]
 
     def _lk_given(self, name: str) -> Given:
         mask = mask_of(self, name)
@@ -223,8 +221,8 @@ class SampledModule(VariationalModule):
         return self._lk_with_noise(name, self._lk_normals(mean.shape, mean, name))
 
     def _lk_become_plain(self) -> None:
-        self._modules.pop("_lk_penalty", None)
         super()._lk_become_plain()
+        self._modules.pop("_lk_penalty", None)
 
     @property
     def _lk_generator(self) -> torch.Generator | None:
@@ -333,11 +331,11 @@ def sample_weights(
         module.__dict__.pop("_flat_weights", None)
         kind: Any = type(module)
         module.__class__ = _sampled_class(kind)
-        kept = {name: options[name] for name in ("penalty", "generator")}
-        kept["initial"] = options["posterior"].initial
+        kept = {"generator": options["generator"], "initial": options["posterior"].initial}
         module.__dict__.update(_lk_gaussian=tuple(names), _lk_held=held, _lk_options=kept)
-        if isinstance(kept["penalty"], torch.nn.Module):
-            module._modules["_lk_penalty"] = kept["penalty"]
+        penalty = options["penalty"]
+        registers = isinstance(penalty, torch.nn.Module)
+        (module._modules if registers else module.__dict__)["_lk_penalty"] = penalty
         found.add(module)
     for module in model.modules():
         if found.intersection(module.modules()):
