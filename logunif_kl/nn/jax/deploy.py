@@ -89,7 +89,8 @@ def prune(tree: Any, threshold: float = THRESHOLD, *, like: Any = None) -> Any:
     """Set the means and the variances of weights to 0 if log alpha is above a threshold.
 
     ``log_sigma2`` becomes -9984, which makes the variance and the KL 0. With ``log_alpha``, the
-    variance is 0 because the mean is 0. Weights that share an alpha, because ``sharing`` is
+    variance is 0 because the mean is 0, but `neg_kl` still counts these weights: PyTorch's
+    ``prune``, which has masks, leaves them out. Weights that share an alpha, because ``sharing`` is
     ``"input"`` or ``"output"``, are pruned together, like the units in Louizos, Ullrich, Welling,
     "Bayesian Compression for Deep Learning" (2017). The function can be used under `jax.jit`.
 

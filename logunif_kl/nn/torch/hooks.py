@@ -6,8 +6,9 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
+import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -173,12 +174,25 @@ def _warn_of_closures(model: torch.nn.Module) -> None:
         for attribute, value in vars(module).copy().items():
             if attribute == "_compiled_call_impl":
                 continue  # PyTorch does not copy it.
-            functions = [x for x in held(value) if isinstance(x, FunctionType)]
+            parts = [*held(value)]
+            functions = [x for x in parts if isinstance(x, FunctionType)]
+            referred = [x() for x in parts if isinstance(x, weakref.ref)]
+            why = None
             if any(id(part) in own for x in functions for part in held(x)):
+                why = (
+                    "is a function whose closure or default arguments hold a part of the model. "
+                    "Copying a model copies neither",
+                    "make the function a method",
+                )
+            elif any(isinstance(x, torch.nn.Module) and id(x) in own for x in referred):
+                why = (
+                    "is a weak reference to a part of the model, which a copy keeps",
+                    "pass that part to the call",
+                )
+            if why is not None:
                 warnings.warn(
-                    f"{attribute!r} of {shown_name(name)} is a function whose closure or default "
-                    "arguments hold a part of the model. Copying a model copies neither, so the "
-                    "copy computes with that part of the original: make the function a method",
+                    f"{attribute!r} of {shown_name(name)} {why[0]}, so the copy computes with that "
+                    f"part of the original: {why[1]}",
                     stacklevel=4,
                 )
 
@@ -262,6 +276,18 @@ def ties(module: Any, to: Any) -> dict[int, Any]:
     own = own_tensors(module)
     held = {id(old): to._parameters[name] for name, old in own if name in to._parameters}
     return held | {id(getattr(module, name)): getattr(to, name) for name in _HOOKS}
+
+
+def check_copied(model: torch.nn.Module, network: torch.nn.Module, made: Mapping[int, Any]) -> None:
+    """Raise if a copy of a model lacks the layers that were to replace those of the model."""
+    there = {id(each) for each in network.modules()}
+    for name, module in model.named_modules():
+        if id(module) in made and id(made[id(module)]) not in there:
+            raise TypeError(
+                f"{shown_name(name)} was not replaced in a copy, because a module around it has a "
+                "__deepcopy__ that does not copy its parts by copy.deepcopy(part, memo): have it "
+                "do so"
+            )
 
 
 def is_mask(hook: Any) -> bool:

@@ -3,6 +3,8 @@
 # mypy: allow-untyped-calls
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -121,8 +123,22 @@ def expected_bernoulli_log_likelihood(output: Moments, targets: Any, link: str =
     check_shapes("targets", targets.shape, mean.shape)
     check_probabilities(targets)
     targets = targets.astype(mean.dtype)
-    log_p, log_q = (log_ndtr(jnp, jax.scipy.special, margin) for margin in (mean, -mean))
+    special = SimpleNamespace(erfc=jax.scipy.special.erfc, erfcx=_erfcx)
+    log_p, log_q = (log_ndtr(jnp, special, margin) for margin in (mean, -mean))
     return by_example(targets * log_p + (1.0 - targets) * log_q - 0.5 * variance)
+
+
+def _erfcx(x: Array) -> Array:
+    """Compute exp(x^2) erfc(x). That of JAX 0.10 is 0 near 9.3 in float32, and near 26.6."""
+    large = jnp.maximum(x, 8.0)
+    fraction = large
+    for k in range(12, 0, -1):
+        fraction = large + 0.5 * k / fraction
+    return jnp.where(
+        x > 8.0,
+        1.0 / (math.sqrt(math.pi) * fraction),
+        jax.scipy.special.erfcx(jnp.minimum(x, 8.0)),
+    )
 
 
 def expected_categorical_log_likelihood(output: Moments, labels: Any, form: str = "tilted") -> Any:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -14,7 +14,7 @@ from ...checks import one_of
 from ..arguments import check_parameters, shown_name
 from ..convert.convert import without_samples
 from ..convert.plain import check_known, plain_kind
-from ..hooks import copies, ties
+from ..hooks import check_copied, copies, ties
 from ..shrink.kinds import others, resize
 from .layers import copy_rest, dense_layer, has_max_norm, sparse_layer
 from .sparse import BACKENDS
@@ -92,16 +92,18 @@ def load_sparse(
     for module in found:
         memo |= ties(module, made[id(module)])
     loaded = copy.deepcopy(model, memo)
+    check_copied(model, loaded, made)
     for module in found:
         copy_rest(module, made[id(module)], memo)
     loaded.eval()
     _check_held(model, loaded, memo, found)
+    apart = _apart(model, state_dict)
     for name, module in model.named_modules():
         if module in smaller:
             own = {key: state_dict.get(f"{name}.{key}" if name else key) for key in smaller[module]}
             if own and not any(value is not None for value in own.values()):
                 raise _lacks(name)
-            _fit(memo[id(module)], smaller[module], own)
+            _fit(memo[id(module)], smaller[module], own, apart)
     _leave_meta(loaded, state_dict)
     loaded.load_state_dict(state_dict)
     return loaded
@@ -152,12 +154,31 @@ def _lacks(name: str, what: str = "weights") -> ValueError:
     )
 
 
-def _fit(module: Any, tensors: Mapping[str, Tensor], saved: Mapping[str, Tensor | None]) -> None:
-    """Give a module the shapes that were saved."""
+def _apart(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> set[int]:
+    """Return the `id` of parameters that the model uses twice, but that were saved with two values.
+
+    `to_compact` adds constants to biases, and so makes two of one.
+    """
+    saved: dict[int, Tensor] = {}
+    found = set()
+    for name, tensor in model.named_parameters(remove_duplicate=False):
+        value = state_dict.get(name)
+        if value is not None and not torch.equal(saved.setdefault(id(tensor), value), value):
+            found.add(id(tensor))
+    return found
+
+
+def _fit(
+    module: Any,
+    tensors: Mapping[str, Tensor],
+    saved: Mapping[str, Tensor | None],
+    apart: Container[int],
+) -> None:
+    """Give a module the shapes that were saved, and tensors of its own where they differ."""
     made = {
         name: tensors[name].new_zeros(each.shape)
         for name, each in saved.items()
-        if each is not None and each.shape != tensors[name].shape
+        if each is not None and (each.shape != tensors[name].shape or id(tensors[name]) in apart)
     }
     if made:
         resize(module, made)

@@ -17,7 +17,7 @@ from ...sparsity import THRESHOLD, check_threshold
 from ..arguments import check_parameters, shown_name
 from ..convert.convert import without_samples
 from ..convert.plain import check_forward, check_known, plain_kind
-from ..hooks import copies, is_mask, masked, own_tensors, ties
+from ..hooks import check_copied, copies, is_mask, masked, own_tensors, ties
 from ..shrink.kinds import others, resize
 from ..shrink.shrink import shrink
 from ..shrink.slots import Tensors
@@ -77,7 +77,8 @@ def to_sparse(
         code runs a part of the network or reads hidden activations, if dropout is on in the result,
         as in `predict`, which would not drop the constants, or if the forward asks for the mode of
         autograd, compares ``type(...)`` of an activation, catches an error of an argument, or asks
-        for its type or identity and also computes with it, which a trace does not see.
+        for the type or identity of an argument or of its entries, as in ``batch["y"] is None``, and
+        also computes with it, which a trace does not see.
         `sparsity` of the result does not count weights of removed units, but ``sparsity(model,
         threshold)`` does.
     max_density : float
@@ -249,7 +250,7 @@ def _rebuilt(
     traced = list(parts(model, given, training))
     read: set[int] = set().union(*(part.read() for part in traced))
     if multiple_of is not None:
-        small, left = shrink(model, given, traced, multiple_of)
+        small, left = shrink(model, given, traced, multiple_of, layers)
 
     def built(tensors: dict[Any, Tensors], make: Make) -> tuple[torch.nn.Module, list[Any]]:
         # Code that reads or holds the parameters of a layer expects those of a dense layer.
@@ -265,6 +266,7 @@ def _rebuilt(
             memo |= ties(module, made[id(module)])
         before = {*memo}
         network = copy.deepcopy(model, memo)
+        check_copied(model, network, made)
         for module in layers:
             copy_rest(module, made[id(module)], memo)
         network.eval()

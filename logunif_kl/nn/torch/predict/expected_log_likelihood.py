@@ -18,6 +18,7 @@ from .likelihoods import (
     check_probabilities,
     check_same_shape,
     normal_log_likelihood,
+    of_noise,
 )
 
 Tensor = torch.Tensor
@@ -60,8 +61,7 @@ def expected_normal_log_likelihood(
     """
     mean, variance = _moments_of(output)
     found = normal_log_likelihood(mean, target, log_sigma2)
-    log_sigma2 = torch.as_tensor(log_sigma2, dtype=mean.dtype, device=mean.device)
-    return found - 0.5 * variance * (-log_sigma2).exp()
+    return found - 0.5 * variance * (-of_noise(log_sigma2, mean)).exp()
 
 
 def expected_bernoulli_log_likelihood(

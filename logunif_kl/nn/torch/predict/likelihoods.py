@@ -179,7 +179,7 @@ def normal_log_likelihood(
         mean, log_sigma2 = pair(mean)
     _no_moments(mean, "normal")
     check_same_shape("mean", mean, target)
-    log_sigma2 = torch.as_tensor(log_sigma2, dtype=mean.dtype, device=mean.device)
+    log_sigma2 = of_noise(log_sigma2, mean)
     if not _broadcasts(log_sigma2.shape, mean.shape):
         raise ValueError(
             f"log_sigma2 of shape {tuple(log_sigma2.shape)} was given, which does not broadcast to "
@@ -187,6 +187,14 @@ def normal_log_likelihood(
         )
     squares = (target - mean).square() * (-log_sigma2).exp()
     return -0.5 * (math.log(2.0 * math.pi) + log_sigma2 + squares)
+
+
+def of_noise(log_sigma2: Any, mean: Tensor) -> Tensor:
+    """Return log sigma^2 as a tensor with all its digits, also if the mean is of a half type."""
+    if isinstance(log_sigma2, Tensor) and log_sigma2.is_floating_point():
+        return log_sigma2.to(mean.device)
+    dtype = torch.promote_types(mean.dtype, torch.float32)
+    return torch.as_tensor(log_sigma2, dtype=dtype, device=mean.device)
 
 
 def pair(output: tuple[Any, ...]) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,14 +27,19 @@ class Shrunk(NamedTuple):
 
 
 def shrink(
-    model: nn.Module, given: dict[Any, Tensors], traced: list[Part], multiple_of: int
+    model: nn.Module,
+    given: dict[Any, Tensors],
+    traced: list[Part],
+    multiple_of: int,
+    layers: Container[Any],
 ) -> Shrunk:
     """Remove dead units from modules with the given tensors, in a traced model.
 
     A unit stays if it may change an output of the model. Constant units are added to biases. Each
-    layer keeps at least one unit, and a multiple of a number if it has as many.
+    layer keeps at least one unit, and a multiple of a number if it has as many. The `layers` among
+    the modules get tensors of their own.
     """
-    slots, why = Slots(), _not_followed(model, given, traced)
+    slots, why = Slots(), _not_followed(model, given, traced, layers)
     found: dict[Any, Slotted] = {}
     for module, tensors in given.items():
         if module not in why:
@@ -65,7 +70,9 @@ def shrink(
     return Shrunk({**given, **small}, left)
 
 
-def _not_followed(model: nn.Module, given: Iterable[Any], traced: list[Part]) -> dict[Any, str]:
+def _not_followed(
+    model: nn.Module, given: Iterable[Any], traced: list[Part], layers: Container[Any]
+) -> dict[Any, str]:
     """Return the modules whose units must stay, with the reasons."""
     times = Counter(id(each) for _, each in model.named_modules(remove_duplicate=False))
     calls: Counter[int] = sum((part.calls() for part in traced), Counter())
@@ -73,9 +80,18 @@ def _not_followed(model: nn.Module, given: Iterable[Any], traced: list[Part]) ->
     dicts = (d for m in model.modules() for d in (m._forward_pre_hooks, m._forward_hooks))
     hooks = (hook for each in dicts for hook in each.values())
     hooked = {id(each) for hook in hooks if not is_mask(hook) for each in held(hook)}
+    # A copy gives other modules that hold a tensor of a layer that of the new layer.
+    untraced = {*model.modules()} - {part.module for part in traced}
+    of_layers, of_others = (
+        {id(x) for m in untraced if (m in layers) is own for x in _tensors(m)}
+        for own in (True, False)
+    )
     found = {}
     for module in given:
-        if id(module) in read:
+        elsewhere = of_others if module in layers else of_layers
+        if any(id(x) in elsewhere for x in _tensors(module)):
+            found[module] = "other modules have their tensors, too"
+        elif id(module) in read:
             found[module] = "the forward reads their tensors"
         elif not calls[id(module)]:
             found[module] = "no trace of the forward finds them (see drop_units of to_sparse)"
@@ -84,6 +100,10 @@ def _not_followed(model: nn.Module, given: Iterable[Any], traced: list[Part]) ->
         elif id(module) in hooked or any(part.observed(module) for part in traced):
             found[module] = "hooks observe them, or they stay in training mode"
     return found
+
+
+def _tensors(module: nn.Module) -> list[nn.Parameter]:
+    return [x for x in held([*vars(module).values()]) if isinstance(x, nn.Parameter)]
 
 
 def _live(slots: Slots, roots: Array, found: dict[Any, Slotted]) -> Array:

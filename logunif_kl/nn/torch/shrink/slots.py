@@ -104,7 +104,7 @@ class Layer(Slotted):
         """The dimension of the outputs in the weight."""
         matrix = weight.transpose(0, 1) if self.first else self._whole(weight)
         self.is_table = kind in (nn.Embedding, nn.EmbeddingBag)
-        self.matrix = matrix.reshape(*matrix.shape[:2], -1)
+        self.matrix = matrix[..., None].flatten(2)
         kept = self.matrix != 0
         self.kept = (kept.any(2) if kept.shape[2] > 1 else kept[:, :, 0]).cpu().numpy()
         self.outs = slots.new(len(matrix))

@@ -164,12 +164,13 @@ def parts(
 ) -> Iterator[Part]:
     """Trace a model and, in what was traced, the modules that are called as a whole.
 
-    If the code of a module cannot be traced, or has a hook that reads the module, it may do
-    anything with the modules inside.
+    A module whose code cannot be traced, or which has a hook that reads it or a ``__call__`` of its
+    own, may do anything with the modules inside.
     """
     names = {path for path, module in model.named_modules() if module in layers}
     hooks = (*model._forward_pre_hooks.values(), *model._forward_hooks.values())
-    if not names or names == {""} or any(map(reads_module, hooks)):
+    own_call = type(model).__call__ is not nn.Module.__call__
+    if not names or names == {""} or own_call or any(map(reads_module, hooks)):
         return
     graphs = _traced(model, names)
     if graphs is None:

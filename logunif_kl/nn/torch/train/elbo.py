@@ -24,7 +24,7 @@ from ..predict.vbp import VBP
 from ..variances import single
 from ..weights.models import gaussians, neg_kl
 from ..weights.weight import VariationalModule
-from .partial import check_reached, refuse_loss, registered
+from .partial import check_pairs, check_reached, refuse_loss, registered
 
 Tensor = torch.Tensor
 LogLikelihood = Callable[[Any, Any], Tensor]
@@ -83,16 +83,18 @@ class ELBO(torch.nn.Module):
         tuple of inputs as ``model(*x)``, and for a mapping (Hugging Face) as ``model(**x)``.
     log_likelihood : callable
         ``log_likelihood(output, target)`` returns log p of each example, with the minibatch as the
-        first dimension. Further dimensions are summed. The output is that of the model, or the
-        logits of a ``ModelOutput`` of Hugging Face. To use a loss, return its negative. If you
-        pass a `functools.partial` that holds parameters or modules, such as a `log_sigma2`, or a
-        method of a module, then ``parameters()`` and ``state_dict`` of the ELBO include them. The
-        KL of variational layers that a module holds here is a part of the bound. A method of the
-        module that will hold the ELBO, such as a ``LightningModule``, needs that module to hold the
-        model already: otherwise it is registered with its own part, and PyTorch's
-        ``state_dict()`` does not end. Those that a lambda or another function reads are left out:
-        a warning tells of them, at the latest in the first call that needs gradients, unless the
-        ELBO is compiled or sharded by FSDP.
+        first dimension. Further dimensions are summed. The sum of two tasks of shapes (M, 1) and
+        (M,) would broadcast to (M, M), so write ``one.flatten(1).sum(1) + other``. The output is
+        that of the model, or the logits of a ``ModelOutput`` of Hugging Face. To use a loss, return
+        its negative. A weight of a `SampledModule` that the model and this function share has two
+        samples in a call. If you pass a `functools.partial` that holds parameters or modules, such
+        as a `log_sigma2`, or a method of a module, then ``parameters()`` and ``state_dict`` of the
+        ELBO include them. The KL of variational layers that a module holds here is a part of the
+        bound. A method of the module that will hold the ELBO, such as a ``LightningModule``, needs
+        that module to hold the model already: otherwise it is registered with its own part, and
+        PyTorch's ``state_dict()`` does not end. Those that a lambda or another function reads are
+        left out: a warning tells of them, at the latest in the first call that needs gradients,
+        unless the ELBO is compiled or sharded by FSDP.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
@@ -243,9 +245,11 @@ class ELBO(torch.nn.Module):
         parts = []
         for output in outputs:
             each = _checked(self.log_likelihood(output, target), self.dataset_size)
-            if not (torch.compiler.is_compiling() or self._lk_checked) and each.requires_grad:
-                check_reached(self, each, (output, target))
-                self._lk_checked = True
+            if not (torch.compiler.is_compiling() or self._lk_checked):
+                check_pairs(each, (output, target))
+                if each.requires_grad:
+                    check_reached(self, each, (output, target))
+                    self._lk_checked = True
             # A sum over many examples may overflow float16.
             share = self.dataset_size / (each.shape[0] * len(outputs))
             parts.append(single(each).sum() * share)

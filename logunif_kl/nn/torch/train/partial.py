@@ -118,6 +118,19 @@ def _warn_of_unregistered(function: Any, model: torch.nn.Module) -> None:
             return
 
 
+def check_pairs(value: torch.Tensor, given: Any) -> None:
+    """Warn of a sum of shapes (M, 1) and (M,), which has a row and a column for each example."""
+    count, square = len(value), tuple(value.shape[:2])
+    shapes = [tuple(x.shape[:2]) for x in held(given) if isinstance(x, torch.Tensor)]
+    if count > 1 and square == (count, count) and square not in shapes:
+        warnings.warn(
+            f"log_likelihood returned shape {tuple(value.shape)} for {count} examples, perhaps "
+            f"because shapes ({count}, 1) and ({count},) were added: sum over all dimensions but "
+            "the first before",
+            stacklevel=6,
+        )
+
+
 def check_reached(elbo: torch.nn.Module, value: torch.Tensor, given: Any) -> None:
     """Warn of parameters that the log-likelihood depends on and that an `ELBO` does not have.
 
@@ -131,7 +144,13 @@ def check_reached(elbo: torch.nn.Module, value: torch.Tensor, given: Any) -> Non
         return  # Its parameters are others in a call.
     known = held([elbo, function, getattr(function, "_constants", None)])
     around = [x for x in known if isinstance(x, torch.nn.Module) and elbo in x.modules()]
-    own = {id(each) for module in around for each in module.parameters()}
+    inside = {*elbo.modules()}
+    own = {
+        id(each)
+        for module in {part for outer in around for part in outer.modules()}
+        if module in inside or not isinstance(module, VariationalModule)
+        for each in module.parameters(recurse=False)
+    }
     ends = {x.grad_fn for x in held(given) if isinstance(x, torch.Tensor)}
     nodes = [value.grad_fn]
     while nodes:
