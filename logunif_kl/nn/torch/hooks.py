@@ -8,7 +8,7 @@ import inspect
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -276,6 +276,17 @@ def ties(module: Any, to: Any) -> dict[int, Any]:
     own = own_tensors(module)
     held = {id(old): to._parameters[name] for name, old in own if name in to._parameters}
     return held | {id(getattr(module, name)): getattr(to, name) for name in _HOOKS}
+
+
+def check_apart(model: torch.nn.Module, network: torch.nn.Module, changed: Container[Any]) -> None:
+    """Raise if a copy of a model has a module of the model that is to be changed in the copy."""
+    there = {*network.modules()}
+    for name, module in model.named_modules():
+        if module in changed and module in there:
+            raise TypeError(
+                f"{shown_name(name)} is the same in a copy, because a module has a __deepcopy__ "
+                "that returns itself: have it return a copy, or pass inplace=True"
+            )
 
 
 def check_copied(model: torch.nn.Module, network: torch.nn.Module, made: Mapping[int, Any]) -> None:

@@ -145,22 +145,26 @@ class TestAgainstTorch:
                 assert found.dtype == dtype
                 close(found, expected.reshape(5, -1).sum(1).detach(), err_msg=name)
 
-    def test_far_margins(self):
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_margins(self, dtype):
         torch = pytest.importorskip("torch")
         from logunif_kl.torch import nn as torch_nn
 
-        far = np.array([-1e5, -3e3, -13.0, -1.0, 0.0, 0.5, 9.0, 1e5], "float32")[:, None]
-        ones = np.ones_like(far)
-
-        def value(mean):
-            return nn.expected_bernoulli_log_likelihood(nn.Moments(mean), ones)
-
-        t = torch.tensor(far, requires_grad=True)
+        sweep = np.concatenate([[-1e5, -3e3, 1e5], np.linspace(-40.0, 40.0, 8001)])
+        margins = sweep.astype(dtype)[:, None]
+        ones = np.ones_like(margins)
+        t = torch.tensor(margins, requires_grad=True)
         theirs = torch_nn.expected_bernoulli_log_likelihood(torch_nn.Moments(t), torch.tensor(ones))
         (slope,) = torch.autograd.grad(theirs.sum(), t)
-        np.testing.assert_allclose(value(far), theirs[:, 0].detach(), rtol=2e-6, atol=1e-36)
-        got = jax.grad(lambda mean: value(mean).sum())(far)
-        np.testing.assert_allclose(got, slope, rtol=5e-6, atol=1e-36)
+        rtol, tiny = (5e-6, 1e-36) if dtype == "float32" else (1e-13, 1e-300)
+        close = partial(np.testing.assert_allclose, rtol=rtol, atol=tiny)
+        with jax.enable_x64(dtype == "float64"):
+
+            def value(mean):
+                return nn.expected_bernoulli_log_likelihood(nn.Moments(mean), ones)
+
+            close(value(margins), theirs[:, 0].detach())
+            close(jax.grad(lambda mean: value(mean).sum())(margins), slope)
 
 
 class TestPooling:

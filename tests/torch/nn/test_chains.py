@@ -1041,3 +1041,237 @@ def test_an_output_is_not_warned_of():
     with pytest.warns(UserWarning, match="module 'a': softmax .*; of module 'c1'") as told:
         nn.to_compact(model)
     assert "module 'b'" not in str(told[0].message)
+
+
+STATES = {
+    "attribute": lambda out, h: h.shape[-1],
+    "method": lambda out, h: h.size(2),
+    "unpacked": lambda out, h: [h.size(i) for i in range(3)][2],
+    "output": lambda out, h: out.shape[-1],
+}
+
+
+@pytest.mark.parametrize("size", STATES.values(), ids=STATES)
+@pytest.mark.parametrize("kind", [torch.nn.RNN, torch.nn.GRU, torch.nn.LSTM])
+def test_a_size_of_the_state_of_a_recurrent_module(kind, size):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.out = kind(3, 8, batch_first=True), torch.nn.Linear(8, 2)
+
+        def forward(self, x):
+            out, h = self.rnn(x)
+            h = h[0] if isinstance(h, tuple) else h
+            return self.out(h[-1]) * size(out, h) ** -0.5
+
+    torch.manual_seed(0)
+    net, x = Net().eval(), torch.randn(4, 5, 3)
+    with torch.no_grad():
+        net.out.weight[:, :6] = net.rnn.weight_hh_l0[:, :6] = 0.0
+        for convert in (nn.to_compact, nn.to_sparse):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of units that stay
+                torch.testing.assert_close(convert(net)(x), net(x))
+
+
+class Remade(torch.nn.Module):
+    """A block whose copies have layers that `copy.deepcopy` makes without its memo."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+
+    def forward(self, x):
+        return self.layers(x)
+
+    def __deepcopy__(self, memo):
+        made = type(self)()
+        made._modules = {name: copy.deepcopy(each) for name, each in self._modules.items()}
+        return made
+
+
+class Itself(Remade):
+    def __deepcopy__(self, memo):
+        return self
+
+
+def test_blocks_that_copy_themselves_in_their_own_way():
+    words = (
+        r"module '0\.layers\.0' was not replaced in a copy, because a module around it has a __d"
+    )
+    plain = torch.nn.Sequential(Remade(), torch.nn.Linear(4, 2))
+    model = nn.to_variational(plain)
+    for convert in (nn.to_compact, nn.to_sparse, lambda m: nn.load_sparse(m, plain.state_dict())):
+        with pytest.raises(TypeError, match=words):
+            convert(model)
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(nn.to_deterministic(model, None).eval()(x), model.eval()(x))
+    words = r"module '0\.layers\.0' is the same in a copy, because a module has a __deepcopy__ that"
+    plain = torch.nn.Sequential(Itself(), torch.nn.Linear(4, 2))
+    with pytest.raises(TypeError, match=words):
+        nn.to_variational(plain)
+    nn.to_variational(plain, modules=lambda name, _: name == "1")
+    model = nn.to_variational(plain, inplace=True)
+    with pytest.raises(TypeError, match=words):
+        nn.to_deterministic(model)
+    with pytest.raises(TypeError, match="was not replaced in a copy"):
+        nn.to_compact(model)
+    assert isinstance(model[0].layers[0], nn.VariationalLinear)
+    assert "forward" not in vars(model[0].layers[0])
+
+
+class TiedCoder(torch.nn.Module):
+    """A convolutional autoencoder with tied weights; the next layer takes any number of them."""
+
+    def __init__(self):
+        super().__init__()
+        conv, transposed = torch.nn.Conv2d, torch.nn.ConvTranspose2d
+        self.e1, self.e2 = conv(3, 8, 3, bias=False), conv(8, 6, 3)
+        self.d2, self.d1 = transposed(6, 8, 3, bias=False), transposed(8, 3, 3)
+        self.d1.weight, self.d2.weight = self.e1.weight, self.e2.weight
+
+    def prune(self):
+        self.e1.weight[:3] = 0.0
+
+    def forward(self, x):
+        h = self.d2(
+            torch.relu(self.e2(torch.relu(self.e1(x[:, :3, None, None].expand(-1, 3, 6, 6)))))
+        )
+        return self.d1(h * (h.pow(2).mean(1, keepdim=True) + 1e-8).rsqrt())
+
+
+class TiedBag(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bag, self.mid = torch.nn.EmbeddingBag(7, 6, mode="mean"), torch.nn.Linear(6, 6)
+        self.out = torch.nn.Linear(6, 7)
+        self.out.weight = self.bag.weight
+
+    def prune(self):
+        self.mid.weight[:3] = 0.0
+
+    def forward(self, x):
+        bag = self.bag(torch.arange(12).reshape(4, 3) % 7)
+        return self.out(torch.tanh(self.mid(x))).sum(1) + bag.norm(dim=-1)
+
+
+class Holder(torch.nn.Module):
+    """It branches on an activation, so no trace shows what it does with what it holds."""
+
+    def __init__(self, held):
+        super().__init__()
+        self.held = held
+
+    def forward(self, x):
+        if x.isnan().any():
+            raise ValueError
+        return sum(each.pow(2).sum() for each in self.held)
+
+
+def _held(what, rows):
+    class Held(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            linear = torch.nn.Linear
+            self.a, self.b, self.o = linear(6, 8), linear(8, 8), linear(8, 3)
+            self.holder = Holder(what(self.b))
+
+        def prune(self):
+            if rows:
+                self.o.weight[:, :4] = 0.0
+            else:
+                self.a.weight[:4] = 0.0
+                self.a.bias[:4] = 1.0
+
+        def forward(self, x):
+            return self.o(torch.relu(self.b(torch.relu(self.a(x))))) + self.holder(x)
+
+    return Held
+
+
+HOLDERS = {
+    "convolution": TiedCoder,
+    "bag": TiedBag,
+    **{
+        f"{name} {'rows' if rows else 'columns'}": _held(what, rows)
+        for rows in (True, False)
+        for name, what in {
+            "parameters": lambda layer: torch.nn.ParameterList([layer.weight, layer.bias]),
+            "weight": lambda layer: [layer.weight],
+            "bias": lambda layer: [layer.bias],
+        }.items()
+    },
+}
+
+
+@pytest.mark.filterwarnings("ignore:to_compact kept")
+@pytest.mark.parametrize("convert", [nn.to_compact, nn.to_sparse])
+@pytest.mark.parametrize("kind", HOLDERS.values(), ids=HOLDERS)
+def test_other_modules_that_have_the_tensors_of_a_layer(kind, convert):
+    torch.manual_seed(0)
+    net, x = kind().eval(), torch.randn(4, 6)
+    with torch.no_grad():
+        net.prune()
+        torch.testing.assert_close(convert(net)(x), net(x))
+
+
+class TwoGRUs(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.o = torch.nn.Linear(5, 6), torch.nn.Linear(5, 6), torch.nn.Linear(8, 3)
+        self.g, self.h = (torch.nn.GRU(6, 8, batch_first=True) for _ in "12")
+        for name, parameter in [*self.g.named_parameters()]:
+            setattr(self.h, name, parameter)
+
+    def forward(self, x):
+        return self.o(self.g(self.a(x))[0].mean(1) - self.h(self.b(x))[0].mean(1))
+
+
+def test_tied_parameters_that_constants_were_added_to_are_loaded_apart():
+    torch.manual_seed(0)
+    net, x = TwoGRUs().eval(), torch.randn(4, 7, 5)
+    with torch.no_grad():
+        net.a.weight[:3] = net.b.weight[:3] = 0.0
+        small = nn.to_compact(net)
+        loaded = nn.load_sparse(TwoGRUs(), small.state_dict())
+        torch.testing.assert_close(small(x), net(x))
+        torch.testing.assert_close(loaded(x), small(x), rtol=0.0, atol=0.0)
+        assert loaded.g.weight_hh_l0 is loaded.h.weight_hh_l0
+
+
+@pytest.mark.filterwarnings("ignore:to_compact kept")
+def test_a_network_with_its_own_call():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.c = torch.nn.Linear(5, 8), torch.nn.Linear(8, 3)
+
+        def forward(self, x):
+            return self.c(torch.relu(self.a(x)))
+
+        def __call__(self, x):
+            return super().__call__(x) / self.c.in_features
+
+    torch.manual_seed(0)
+    net, x = Net().eval(), torch.randn(4, 5)
+    with torch.no_grad():
+        net.c.weight[:, :6] = 0.0
+        torch.testing.assert_close(nn.to_compact(net)(x), net(x))
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+def test_a_layer_without_outputs():
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 0)).eval()
+    assert nn.to_compact(net)(torch.ones(2, 3)).shape == (2, 0)
+
+
+def test_values_that_were_assigned_to_another_network():
+    """`load_state_dict(assign=True)` marks the values for all later loads."""
+    plain = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    values = nn.to_sparse(plain, max_density=0.0).state_dict()
+    torch.nn.Module.load_state_dict(
+        copy.deepcopy(nn.load_sparse(plain, values)), values, assign=True
+    )
+    loaded = nn.load_sparse(plain, values)
+    held = {x.data_ptr() for x in values.values()}
+    assert held.isdisjoint(x.data_ptr() for x in loaded.state_dict().values())

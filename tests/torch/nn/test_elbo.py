@@ -684,3 +684,133 @@ def test_a_method_of_a_module():
     layer = nn.VariationalLinear(3, 1)
     layer.log_prob = Head.log_prob.__get__(layer)
     assert len(list(nn.ELBO(layer, layer.log_prob, 10).parameters())) == 3
+
+
+class Slotted:
+    """A log-likelihood whose parameter no attribute in a ``__dict__`` holds."""
+
+    __slots__ = ("scale",)
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __call__(self, output, target):
+        return nn.normal_log_likelihood(output, target, log_sigma2=self.scale)
+
+
+class Coder(torch.nn.Module):
+    def __init__(self, decoder, holds):
+        super().__init__()
+        self.encoder, self.decoder = nn.VariationalLinear(4, 3), decoder
+        self.log_sigma2 = torch.nn.Parameter(torch.zeros(()))
+        if holds:
+            self.elbo = nn.ELBO(self.encoder, self.likelihood, 10)
+
+    def likelihood(self, h, x):
+        return nn.normal_log_likelihood(self.decoder(h), x, self.log_sigma2)
+
+
+def _moved():
+    coder = Coder(torch.nn.Linear(3, 4), holds=True)
+    coder.elbo.model = nn.VariationalLinear(4, 3)
+    return copy.copy(coder.elbo)
+
+
+NOT_REGISTERED = {
+    "slots": lambda: nn.ELBO(
+        nn.VariationalLinear(4, 4), Slotted(torch.nn.Parameter(torch.zeros(()))), 10
+    ),
+    "distribution": lambda: (
+        lambda normal: nn.ELBO(
+            nn.VariationalLinear(4, 4), lambda output, x: normal.log_prob(output - x), 10
+        )
+    )(torch.distributions.Normal(0.0, torch.nn.Parameter(torch.ones(())))),
+    "method of a module around": lambda: (
+        lambda coder: nn.ELBO(coder.encoder, coder.likelihood, 10)
+    )(Coder(torch.nn.Linear(3, 4), holds=False)),
+    "partial of a module around": lambda: (
+        lambda coder: nn.ELBO(coder.encoder, partial(Coder.likelihood, coder), 10)
+    )(Coder(torch.nn.Linear(3, 4), holds=False)),
+    "function of a module around": lambda: (
+        lambda coder: nn.ELBO(coder.encoder, lambda h, x: coder.likelihood(h, x), 10)
+    )(Coder(torch.nn.Linear(3, 4), holds=False)),
+    "another model": _moved,
+    "variational later": lambda: nn.to_variational(Coder(torch.nn.Linear(3, 4), holds=True)).elbo,
+}
+
+
+@pytest.mark.parametrize("make", NOT_REGISTERED.values(), ids=NOT_REGISTERED)
+def test_the_first_call_tells_of_every_parameter_that_the_elbo_does_not_have(make):
+    x = torch.randn(5, 4)
+    elbo = make()
+    with pytest.warns(UserWarning, match="^log_likelihood depends on a parameter of shape"):
+        elbo(x, x).loss.backward()
+    elbo(x, x).loss.backward()  # Once is enough.
+
+
+def test_what_the_graph_of_a_log_likelihood_may_hold():
+    """Parameters of the module that holds the ELBO, of the input, and of what is registered."""
+    x, features = torch.randn(5, 4), torch.nn.Linear(4, 4)
+    Coder(torch.nn.Linear(3, 4), holds=True).elbo(x, x).loss.backward()
+    fixed = torch.nn.Parameter(torch.zeros(()), requires_grad=False)
+    for function in (
+        nn.normal_log_likelihood,
+        Slotted(torch.zeros(())),
+        Slotted(fixed),
+        partial(nn.normal_log_likelihood, log_sigma2=torch.nn.Parameter(torch.zeros(()))),
+    ):
+        elbo = nn.ELBO(nn.VariationalLinear(4, 4), function, 10)
+        elbo(features(x), features(x)).loss.backward()
+        torch.func.functional_call(elbo, dict(elbo.named_parameters()), (x, x)).loss.backward()
+
+
+@pytest.mark.parametrize("context", [nn.sampling, nn.sampled])
+def test_the_layers_of_a_likelihood_draw_noise_too(context):
+    decode = lambda decoder, h, x: nn.normal_log_likelihood(decoder(h), x)  # noqa: E731
+    decoder, x = nn.VariationalLinear(3, 4), torch.randn(5, 4)
+    elbo = nn.ELBO(nn.VariationalLinear(4, 3), partial(decode, decoder), 10).eval()
+    words = "The module of log_likelihood is in evaluation mode, so no noise was drawn"
+    with torch.no_grad(), context(elbo.model), pytest.warns(UserWarning, match=words):
+        elbo(x, x)
+    with torch.no_grad(), context(elbo):
+        elbo(x, x)
+    elbo.train()
+    decoder.eval()
+    with pytest.raises(RuntimeError, match=words):
+        elbo(x, x)
+
+
+def test_a_sum_of_tasks_that_pairs_examples():
+    logits, mean = torch.zeros(4, 3), torch.zeros(4, 1)
+    target = torch.tensor([0, 1, 2, 0]), torch.zeros(4, 1)
+
+    def two(output, target):
+        one = nn.categorical_log_likelihood(output[0], target[0])
+        return one + nn.normal_log_likelihood(output[1], target[1])
+
+    elbo = nn.ELBO(nn.VariationalLinear(2, 2), two, 10)
+    with pytest.warns(UserWarning, match=r"^log_likelihood returned shape \(4, 4\) for 4 examples"):
+        elbo.bound((logits, mean), target)
+    # Four outputs of each of four examples.
+    elbo = nn.ELBO(nn.VariationalLinear(2, 4), nn.normal_log_likelihood, 10)
+    elbo(torch.ones(4, 2), torch.ones(4, 4)).loss.backward()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", [float, torch.tensor])
+def test_the_noise_of_a_half_mean_keeps_its_digits(kind, dtype):
+    torch.manual_seed(0)
+    mean, target = torch.randn(50).to(dtype), torch.randn(50)
+    moments = nn.Moments(mean, torch.ones(50, dtype=dtype))
+    pairs = (
+        (nn.normal_log_likelihood, mean, mean.float()),
+        (
+            nn.expected_normal_log_likelihood,
+            moments,
+            nn.Moments(moments.mean.float(), moments.variance.float()),
+        ),
+    )
+    for function, half, single in pairs:
+        found, expected = (function(x, target, kind(-9.03)) for x in (half, single))
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=0.0)

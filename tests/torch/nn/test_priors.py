@@ -1,13 +1,17 @@
 """Priors other than the log-uniform one, as penalties of layers."""
 
 import copy
+import dataclasses
 import math
+from functools import partial
 
 import mpmath
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import logunif_kl as lk  # noqa: E402
 from logunif_kl.torch import nn  # noqa: E402
@@ -356,3 +360,62 @@ def test_another_penalty_than_a_module():
     layer.penalty = prior = Learned()
     assert layer.penalty is prior
     assert len([*layer.parameters()]) == 4
+
+
+def test_a_prior_that_is_no_module_but_holds_parameters():
+    @dataclasses.dataclass(frozen=True)
+    class Laplace:
+        b: object
+
+        def neg_kl(self, mu, log_sigma2):
+            return -mu.abs() / torch.as_tensor(self.b) + 0.5 * log_sigma2
+
+    words = "^b of the prior Laplace has a gradient, but the prior is no torch.nn.Module"
+    layer, plain = nn.VariationalLinear(3, 2), torch.nn.GRU(3, 2)
+    trained = torch.nn.Parameter(torch.ones(()))
+    for b in (trained, [trained], torch.nn.Linear(1, 1)):
+        for make in (
+            lambda b: nn.VariationalLinear(3, 2, penalty=Laplace(b)),
+            lambda b: nn.to_variational(plain, penalty=Laplace(b)),
+            lambda b: setattr(layer, "penalty", Laplace(b)),
+        ):
+            with pytest.raises(TypeError, match=words):
+                make(b)
+    for b in (2.0, torch.ones(()), torch.nn.Parameter(torch.ones(()), requires_grad=False)):
+        assert torch.isfinite(nn.kl(nn.VariationalLinear(3, 2, penalty=Laplace(b))))
+
+
+@pytest.mark.parametrize("name", ["layer", "sampled"])
+def test_a_prior_that_is_replaced_among_the_modules(name):
+    model, new = dict(networks())[name], Learned()
+    (old,) = [m for m in model.modules() if isinstance(m, Learned)]
+    for module in [*model.modules()]:
+        for key, each in [*module.named_children()]:
+            if each is old:
+                setattr(module, key, new)
+    nn.kl(model).backward()
+    assert old.log_variance.grad is None
+    assert new.log_variance.grad is not None
+
+
+@pytest.mark.parametrize("converted", [False, True])
+def test_the_samples_of_a_prior_in_a_checkpoint(converted):
+    """The second run draws those of the first, or the first generator to differ is refused."""
+    prior = mixture()
+    if converted:
+        model = nn.to_variational(torch.nn.GRU(3, 2), penalty=prior)
+    else:
+        model = nn.VariationalLinear(3, 2, penalty=prior)
+    state, weights = prior.generator.get_state(), [*model.parameters()]
+
+    def slopes(**options):
+        prior.generator.set_state(state)
+        run = nn.kl if not options else partial(checkpoint, nn.kl, use_reentrant=False, **options)
+        return torch.autograd.grad(run(model), weights, allow_unused=True)
+
+    with pytest.raises(RuntimeError, match="a layer or a prior with a generator again"):
+        slopes(preserve_rng_state=True)
+    for found, expected in zip(
+        slopes(context_fn=nn.checkpoint_contexts(model)), slopes(), strict=True
+    ):
+        assert (found is None and expected is None) or torch.equal(found, expected)

@@ -6,6 +6,7 @@ What is drawn is compared with `to_sample`, which makes a plain network of an ex
 import contextlib
 import copy
 import math
+import weakref
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -617,6 +618,30 @@ def test_a_closure_over_a_layer():
     with pytest.warns(UserWarning, match=words):
         nn.to_variational(Closes())
     model = nn.to_variational(Closes(), inplace=True)
+    assert differs(lambda: model(torch.ones(2, 4)))
+    for copied in (nn.to_deterministic, nn.to_sparse, nn.to_compact):
+        with pytest.warns(UserWarning, match=words):
+            copied(model)
+
+
+def test_a_weak_reference_to_a_layer():
+    """`copy.deepcopy` copies the reference, which then is to the layer of the original."""
+
+    class Refers(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.cell = torch.nn.Linear(4, 3), torch.nn.GRU(3, 3)
+            self.cell.other = [weakref.ref(self.inner)]
+
+        def forward(self, x):
+            return self.cell(self.cell.other[0]()(x))[0]
+
+    words = (
+        "'other' of module 'cell' is a weak reference to a part of the model, which a copy keeps"
+    )
+    with pytest.warns(UserWarning, match=words):
+        nn.to_variational(Refers())
+    model = nn.to_variational(Refers(), inplace=True)
     assert differs(lambda: model(torch.ones(2, 4)))
     for copied in (nn.to_deterministic, nn.to_sparse, nn.to_compact):
         with pytest.warns(UserWarning, match=words):

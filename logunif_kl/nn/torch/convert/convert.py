@@ -24,7 +24,7 @@ from ..arguments import (
     shown_name,
     whole,
 )
-from ..hooks import copies, masked, remove_masks
+from ..hooks import check_apart, copies, masked, remove_masks
 from ..noise.draws import unhook
 from ..noise.normal import StochasticModule
 from ..options import VariationalOptions, checked, list_options
@@ -165,6 +165,9 @@ def to_variational(
     for name in chosen.layers:
         check_forward(name, model.get_submodule(name))
     result = model if inplace else copied(model, values)
+    if not inplace:
+        names = (*chosen.layers, *chosen.sampled)
+        check_apart(model, result, {model.get_submodule(name) for name in names})
     shared = variances_of_weights(result)
     for name in chosen.layers:
         module: Any = result.get_submodule(name)
@@ -269,6 +272,8 @@ def to_deterministic(
         check_parameters(name, module, [each for each in names if not masked(module, each)])
         check_known(name, module)
     result = model if inplace else copy.deepcopy(model, copies(model))
+    if not inplace:
+        check_apart(model, result, {m for m in model.modules() if isinstance(m, StochasticModule)})
     products: dict[tuple[int, int], Any] = {}
     # Without the names, because the copy of a compiled layer is the layer itself.
     for module in [m for m in result.modules() if isinstance(m, StochasticModule)]:
@@ -295,6 +300,7 @@ def without_samples(model: torch.nn.Module, threshold: float | None) -> torch.nn
     if not any(map(_has_no_layer, model.modules())):
         return model
     result = copy.deepcopy(model, copies(model))
+    check_apart(model, result, {*filter(_has_no_layer, model.modules())})
     for each in [*filter(_has_no_layer, result.modules())]:
         remove_masks(each)
         _make_plain(each, threshold, {})

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
 from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
@@ -105,7 +106,7 @@ def load_sparse(
                 raise _lacks(name)
             _fit(memo[id(module)], smaller[module], own, apart)
     _leave_meta(loaded, state_dict)
-    loaded.load_state_dict(state_dict)
+    loaded.load_state_dict(_unmarked(state_dict))
     return loaded
 
 
@@ -152,6 +153,18 @@ def _lacks(name: str, what: str = "weights") -> ValueError:
         "returned, and a model with the same layers, fused if the model was fused before "
         "to_sparse or to_compact"
     )
+
+
+def _unmarked(state_dict: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Return values without the mark of ``load_state_dict(assign=True)``, which shares memory."""
+    values: Any = OrderedDict(state_dict)
+    if hasattr(state_dict, "_metadata"):
+        mark = "assign_to_params_buffers"
+        values._metadata = {
+            name: {key: value for key, value in each.items() if key != mark}
+            for name, each in state_dict._metadata.items()
+        }
+    return values
 
 
 def _apart(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> set[int]:

@@ -61,7 +61,7 @@ def expected_normal_log_likelihood(
     """
     mean, variance = _moments_of(output)
     found = normal_log_likelihood(mean, target, log_sigma2)
-    return found - 0.5 * variance * (-of_noise(log_sigma2, mean)).exp()
+    return found - 0.5 * variance.to(found.dtype) * (-of_noise(log_sigma2, mean)).exp()
 
 
 def expected_bernoulli_log_likelihood(

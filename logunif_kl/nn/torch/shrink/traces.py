@@ -276,6 +276,8 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     attributes = tracer.attributes(model, names)
     # A copy of the structure, because the forward may keep what it computes.
     same = copy.deepcopy(model, {**copies(model), **attributes}).eval()
+    if not {*same.modules()}.isdisjoint(model.modules()):
+        return None  # A part whose ``__deepcopy__`` returns itself would be changed.
     tracer.root = same
     tracer.watch(same, names, deep)
     before = _options(same)
