@@ -19,7 +19,6 @@ NOT_RUN = {
     "kingma2015.wide",
     "molchanov2017.colour",
     "haussmann2018.authors_initial",
-    "haussmann2018.colour",
 }
 
 

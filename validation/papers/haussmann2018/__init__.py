@@ -15,7 +15,10 @@ the prior and the initial values of the published code, and Bayes by Backprop as
 VBP and the baseline includes 0 at each of three widths. There the mean of networks that are sampled
 from VBP's posterior errs more than the network of its means, and more so in wider networks. On
 Fashion-MNIST, with the dense networks, VBP has the lower error without noise for each seed; in the
-mean of samples it has not.
+mean of samples it has not. On CIFAR-10, compressed as JPEG, with a convolutional network of 30
+epochs, {computed}`held("haussmann2018.colour")` statements about the curves hold: VBP has the lower
+error and the steeper curve for each seed, but the 95 % intervals include 0. Both methods keep half
+a percent of the weights.
 
 *Sampling-Free Variational Inference of Bayesian Neural Networks by Variance Backpropagation*, by
 Haussmann, Hamprecht and Kandemir, UAI 2019, arXiv:1805.07654. Our copy is of the first version of
@@ -45,8 +48,8 @@ results.
 - Figure 2 with the initial values of the published code: the run can be resumed, and has not ended
   (4 to 9 core hours). Sampled training with a warm-up, and the other two forms of the bound, were
   trained for the first epochs only.
-- Figure 2 and Table 2 on CIFAR-10: the run on its images, compressed as JPEG, has not ended. SVHN
-  and CIFAR-100, which we do not have. The networks that were trained on Fashion-MNIST in their
-  place are those of Table 1, not the convolutional ones.
+- Figure 2 and Table 2 with the published pixels of CIFAR-10, and on SVHN and CIFAR-100, which we do
+  not have. The networks that were trained on Fashion-MNIST in their place are those of Table 1, not
+  the convolutional ones.
 - Table 1's scale mixture with 800 and 1200 units (about 3 core hours).
 """

@@ -256,6 +256,13 @@ def said(found: list[Record]) -> str:
 
 def _histograms(record: Record) -> str:
     """Say between which modes the thresholds lie, and what a higher threshold does."""
+    vbp = [seed["by_histogram"] for seed in record["rows"] if seed["method"] == "vbp"]
+    so = (
+        ", so the last two statements below depend on which modes are meant"
+        if all(vbp)
+        else ". With VBP not every seed has two modes, so what the paper says of the histogram's "
+        "threshold is not judged"
+    )
     beyond = [100.0 * seed["histogram"][-1] / sum(seed["histogram"]) for seed in record["rows"]]
 
     def thresholds_of(row: Record) -> str:
@@ -276,8 +283,8 @@ def _histograms(record: Record) -> str:
         "\n\nThe histogram's threshold is the valley between two modes of log α below 12: the "
         "weights that are kept, and weights that are being pruned. The weights above 12, "
         f"{min(beyond):.1f} to {max(beyond):.1f} % at the end, do not count as a mode. A threshold "
-        "of 10 separates them from the rest. It prunes less than 3 does, at about the same error, "
-        f"so the last two statements below depend on which modes are meant:\n\n{shown}"
+        "of 10 separates them from the rest. It prunes less than 3 does, at about the same error"
+        f"{so}:\n\n{shown}"
     )
 
 
