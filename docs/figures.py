@@ -117,7 +117,10 @@ def stacked(draw: Callable[[], Figure]) -> Figure:
         for label in (axes.title, axes.xaxis.label, axes.yaxis.label):
             width = (28 if label is axes.yaxis.label else 36) // columns
             label.set_text(textwrap.fill(label.get_text(), width, break_long_words=False))
-    for legend in list(figure.legends):
+    of_panels = [axes.get_legend() for axes in panels if axes.get_legend()]
+    # Among several panels, a legend of one may cover its lines.
+    alone = of_panels if len(of_panels) == 1 < len(panels) else []
+    for legend in [*figure.legends, *alone]:
         legend.remove()
         texts = [text.get_text() for text in legend.get_texts()]
         figure.legend(legend.legend_handles, texts, fontsize="small", loc="outside lower center")
