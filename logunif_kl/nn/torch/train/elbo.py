@@ -99,7 +99,8 @@ class ELBO(torch.nn.Module):
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
         The factor of -KL, at least 0; 1 gives the bound of the paper. You may assign another value
-        later. A 0-d tensor is accepted too, but its value is not checked.
+        later, to the ELBO itself: a `DistributedDataParallel` has attributes of its own. A 0-d
+        tensor is accepted too, but its value is not checked.
     samples : int
         The number of times that the model runs on each minibatch. The log-likelihoods are averaged,
         so the bound has less noise, and takes so much more time and memory.
