@@ -176,7 +176,7 @@ def _warn_of_closures(model: torch.nn.Module) -> None:
                 continue  # PyTorch does not copy it.
             parts = [*held(value)]
             functions = [x for x in parts if isinstance(x, FunctionType)]
-            referred = [x() for x in parts if isinstance(x, weakref.ref)]
+            referred = [each for x in parts for each in _referred(x)]
             why = None
             if any(id(part) in own for x in functions for part in held(x)):
                 why = (
@@ -184,7 +184,7 @@ def _warn_of_closures(model: torch.nn.Module) -> None:
                     "Copying a model copies neither",
                     "make the function a method",
                 )
-            elif any(isinstance(x, torch.nn.Module) and id(x) in own for x in referred):
+            elif attribute != "_flat_weight_refs" and any(id(x) in own for x in referred):
                 why = (
                     "is a weak reference to a part of the model, which a copy keeps",
                     "pass that part to the call",
@@ -195,6 +195,15 @@ def _warn_of_closures(model: torch.nn.Module) -> None:
                     f"part of the original: {why[1]}",
                     stacklevel=4,
                 )
+
+
+def _referred(value: Any) -> list[Any]:
+    """Return what a weak reference or a collection of weak references refers to."""
+    if isinstance(value, weakref.ref):
+        return [value()]
+    if isinstance(value, (weakref.WeakSet, weakref.WeakKeyDictionary)):
+        return [*value]
+    return [*value.values()] if isinstance(value, weakref.WeakValueDictionary) else []
 
 
 def copies(model: torch.nn.Module) -> dict[int, Any]:

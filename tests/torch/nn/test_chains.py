@@ -1155,6 +1155,16 @@ class TiedBag(torch.nn.Module):
         return self.out(torch.tanh(self.mid(x))).sum(1) + bag.norm(dim=-1)
 
 
+class Keeper:
+    """An object of a user that is no module."""
+
+    def __init__(self, weight):
+        self.weight = weight
+
+    def __iter__(self):
+        return iter([self.weight])
+
+
 class Holder(torch.nn.Module):
     """It branches on an activation, so no trace shows what it does with what it holds."""
 
@@ -1199,6 +1209,7 @@ HOLDERS = {
             "parameters": lambda layer: torch.nn.ParameterList([layer.weight, layer.bias]),
             "weight": lambda layer: [layer.weight],
             "bias": lambda layer: [layer.bias],
+            "object": lambda layer: Keeper(layer.weight),
         }.items()
     },
 }

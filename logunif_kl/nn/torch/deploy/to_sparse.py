@@ -72,13 +72,14 @@ def to_sparse(
         needs two dimensions.
         All units stay in a module that takes ``*args``, branches on an activation, has a hook that
         reads the module, or cannot be traced for another reason, and in its parts, which it may use
-        in any way. If it calls a part
-        as a whole, convert this part: ``model.net = to_sparse(model.net)``. Pass False if other
-        code runs a part of the network or reads hidden activations, if dropout is on in the result,
-        as in `predict`, which would not drop the constants, or if the forward asks for the mode of
-        autograd, compares ``type(...)`` of an activation, catches an error of an argument, or asks
-        for the type or identity of an argument or of its entries, as in ``batch["y"] is None``, and
-        also computes with it, which a trace does not see.
+        in any way. If it calls a part as a whole, convert this part: ``model.net =
+        to_sparse(model.net)``. Pass False if other code runs a part of the network or reads hidden
+        activations, if dropout is on in the result, as in `predict`, which would not drop the
+        constants, or if the forward draws a random number that is no tensor, as in
+        ``torch.rand(1).item()``, asks for the mode of autograd, compares ``type(...)`` of an
+        activation, catches an error of an argument, or asks for the type or identity of an argument
+        or of its entries, as in ``batch["y"] is None``, and also computes with it, which a trace
+        does not see.
         `sparsity` of the result does not count weights of removed units, but ``sparsity(model,
         threshold)`` does.
     max_density : float

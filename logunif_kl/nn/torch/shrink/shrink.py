@@ -3,6 +3,7 @@
 # mypy: allow-untyped-calls, no-warn-return-any
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from ...slots import Slots, keep_some
-from ..hooks import held, is_mask
+from ..hooks import copies, held, is_mask
 from .kinds import NOT_FOLLOWED, dead_heads, fixed, slotted
 from .reader import Reader
 from .slots import Slotted, Tensors
@@ -86,6 +87,7 @@ def _not_followed(
         {id(x) for m in untraced if (m in layers) is own for x in _tensors(m)}
         for own in (True, False)
     )
+    of_others |= _held_by_objects(model, layers)
     found = {}
     for module in given:
         elsewhere = of_others if module in layers else of_layers
@@ -100,6 +102,28 @@ def _not_followed(
         elif id(module) in hooked or any(part.observed(module) for part in traced):
             found[module] = "hooks observe them, or they stay in training mode"
     return found
+
+
+class _Asked(dict[int, Any]):
+    """A memo of `copy.deepcopy` that keeps the `id` of what is to be copied."""
+
+    def __init__(self, given: Mapping[int, Any]) -> None:
+        super().__init__(given)
+        self.ids: set[int] = set()
+
+    def get(self, key: int, default: Any = None) -> Any:
+        self.ids.add(key)
+        return super().get(key, default)
+
+
+def _held_by_objects(model: nn.Module, layers: Container[Any]) -> set[int]:
+    """Return the `id` of tensors that are copied, but not for a module, its lists or functions."""
+    tensors = (*model.parameters(), *model.buffers())
+    kept = {id(x): x for x in (*tensors, *(m for m in model.modules() if m in layers))}
+    asked = _Asked({**copies(model), **kept})
+    copy.deepcopy(model, asked)
+    modules = [m for m in model.modules() if m not in layers]
+    return asked.ids.intersection(map(id, tensors)) - {id(x) for m in modules for x in _tensors(m)}
 
 
 def _tensors(module: nn.Module) -> list[nn.Parameter]:
