@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
-from types import FunctionType, MethodType, SimpleNamespace
+from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -133,8 +133,11 @@ def own_parameters(module: Any, name: str) -> list[Any]:
 _PLAIN = (bool, int, float, complex, str, bytes)
 
 
-def held(value: Any, seen: set[int] | None = None) -> Iterator[Any]:
-    """Yield an attribute of a module, and what it holds in containers and functions."""
+def held(value: Any, seen: set[int] | None = None, objects: bool = False) -> Iterator[Any]:
+    """Yield an attribute of a module, and what it holds in containers and functions.
+
+    With `objects`, also what it holds in other objects that are no modules.
+    """
     seen = set() if seen is None else seen
     if id(value) in seen:
         return
@@ -156,8 +159,12 @@ def held(value: Any, seen: set[int] | None = None) -> Iterator[Any]:
         parts = [*vars(value).values()]
     elif is_dataclass(value) and not isinstance(value, type):
         parts = [getattr(value, each.name, None) for each in fields(value)]
+    elif objects and not isinstance(value, (torch.nn.Module, torch.Tensor, type, ModuleType)):
+        slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+        parts = [*getattr(value, "__dict__", {}).values()]
+        parts += [getattr(value, name, None) for name in slots]
     for part in parts:
-        yield from held(part, seen)
+        yield from held(part, seen, objects)
 
 
 def _closure(function: FunctionType) -> Iterator[Any]:

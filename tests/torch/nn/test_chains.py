@@ -724,6 +724,43 @@ def test_a_hook_of_a_block_that_reads_a_size(where):
         torch.testing.assert_close(made(x), model(x))
 
 
+class Helper:
+    """An object of a user whose method is a hook."""
+
+    def __init__(self, part):
+        self.part = part
+
+    def hook(self, module, args, output):
+        return output / sum(each.numel() for each in getattr(self.part, "parameters", list)())
+
+    def hook_of_a_parameter(self, module, args, output):
+        return output / self.part.shape[1]
+
+
+@pytest.mark.filterwarnings("ignore:to_compact kept")
+@pytest.mark.parametrize("hooked", ["", "1"])
+@pytest.mark.parametrize("held", ["", "2", "2.weight", "2.weight within"])
+def test_a_hook_that_is_a_method_of_an_object(held, hooked):
+    torch.manual_seed(0)
+    linear = torch.nn.Linear
+    model, x = torch.nn.Sequential(linear(4, 6), torch.nn.ReLU(), linear(6, 3)), torch.randn(5, 4)
+    torch.nn.init.zeros_(model.eval()[0].weight[:3])
+    path, weight, _ = held.partition(".weight")
+    part = model.get_submodule(path)
+    if weight:
+        reads = Helper(part.weight)
+        hook = reads.hook_of_a_parameter
+        if "within" in held:
+            outer = Helper(reads)
+            hook = lambda *given: outer.part.hook_of_a_parameter(*given)  # noqa: E731
+    else:
+        hook = Helper(part).hook
+    model.get_submodule(hooked).register_forward_hook(hook)
+    with torch.no_grad():
+        for convert in (nn.to_compact, functools.partial(nn.to_sparse, max_density=0.0)):
+            torch.testing.assert_close(convert(model)(x), model(x))
+
+
 def in_training(self):
     self.net[1].train()
 

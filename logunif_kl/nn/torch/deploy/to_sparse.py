@@ -89,8 +89,9 @@ def to_sparse(
         `validation/results/molchanov2017/inference.json`. With 1.0 all layers are sparse, which
         gives the smallest file if less than half of the weights are kept.
         A layer is also dense if a trace finds that the forward reads its parameters itself, and all
-        layers are if it loops over ``parameters()``, ``state_dict()`` or ``modules()``. In a module
-        that cannot be traced, such a loop would miss sparse layers: use `to_compact`, or pass 0.0.
+        layers are if it loops over ``parameters()``, ``state_dict()`` or ``modules()``. In a hook,
+        and in a module that cannot be traced, such a loop would miss sparse layers: use
+        `to_compact`, or pass 0.0.
 
     Returns
     -------

@@ -28,12 +28,15 @@ def loads(function: Any, name: str) -> bool:
     return any(name in ([x] if isinstance(x := each.argval, str) else x) for each in steps)
 
 
+_PARTS = nn.Module, nn.Parameter
+
+
 def reads_module(hook: Any) -> bool:
     """Whether a hook may read more of a module than its inputs and outputs, such as sizes."""
     if is_mask(hook):
         return False
     function = getattr(hook, "__func__", hook)
     code, first = getattr(function, "__code__", None), int(function is not hook)
-    if code is None or any(isinstance(each, nn.Module) for each in held(hook)):
+    if code is None or any(isinstance(each, _PARTS) for each in held(hook, objects=True)):
         return True
     return loads(function, code.co_varnames[first]) if code.co_varnames[first:] else False

@@ -80,7 +80,11 @@ def _not_followed(
     read: set[int] = set().union(*(part.read() for part in traced))
     dicts = (d for m in model.modules() for d in (m._forward_pre_hooks, m._forward_hooks))
     hooks = (hook for each in dicts for hook in each.values())
-    hooked = {id(each) for hook in hooks if not is_mask(hook) for each in held(hook)}
+    read_by_hooks = [x for h in hooks if not is_mask(h) for x in held(h, objects=True)]
+    hooked = {id(each) for each in read_by_hooks}
+    for each in read_by_hooks:
+        if isinstance(each, nn.Module):
+            hooked.update(map(id, each.modules()))
     # A copy gives other modules that hold a tensor of a layer that of the new layer.
     untraced = {*model.modules()} - {part.module for part in traced}
     of_layers, of_others = (
@@ -99,7 +103,9 @@ def _not_followed(
             found[module] = "no trace of the forward finds them (see drop_units of to_sparse)"
         elif calls[id(module)] > 1 or times[id(module)] > 1:
             found[module] = "they are called several times, or have several names"
-        elif id(module) in hooked or any(part.observed(module) for part in traced):
+        elif not hooked.isdisjoint(map(id, (module, *_tensors(module)))) or any(
+            part.observed(module) for part in traced
+        ):
             found[module] = "hooks observe them, or they stay in training mode"
     return found
 
