@@ -13,6 +13,9 @@ NOTE = (
 )
 
 
+statements = learning_curves.statements
+
+
 def measure(settings: Record, dataset: Dataset, parts: Parts) -> Record:
     return learning_curves.measure(settings, dataset.standardised(), parts)
 
