@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, TypedDict, TypeVar
 
@@ -82,18 +83,19 @@ def option(name: str, value: Any, posterior: Additive) -> Any:
 
 
 def _check_registered(prior: Any) -> None:
-    """Raise TypeError if a prior holds what is trained, in an object that PyTorch does not see."""
+    """Warn of a prior that holds what is trained, in an object that PyTorch does not see."""
     if isinstance(prior, (str, torch.nn.Module)):
         return
-    for name, value in getattr(prior, "__dict__", {}).items():
-        for each in held(value):
-            tensors = each.parameters() if isinstance(each, torch.nn.Module) else (each,)
-            if any(isinstance(x, torch.Tensor) and x.requires_grad for x in tensors):
-                raise TypeError(
-                    f"{name} of the prior {type(prior).__name__} has a gradient, but the prior is "
-                    "no torch.nn.Module, so model.parameters() and state_dict leave it out: make "
-                    "the prior a torch.nn.Module with parameters"
-                )
+    for each in held(prior, objects=True):
+        tensors = each.parameters() if isinstance(each, torch.nn.Module) else (each,)
+        if any(isinstance(x, torch.Tensor) and x.requires_grad and x.is_leaf for x in tensors):
+            warnings.warn(
+                f"the prior {type(prior).__name__} holds a parameter, but is no torch.nn.Module, "
+                "so model.parameters() and state_dict leave it out: make the prior a "
+                "torch.nn.Module",
+                stacklevel=4,
+            )
+            return
 
 
 def check_table(posterior: Additive, what: str, instead: str) -> None:

@@ -150,7 +150,10 @@ class TestAgainstTorch:
         torch = pytest.importorskip("torch")
         from logunif_kl.torch import nn as torch_nn
 
-        sweep = np.concatenate([[-1e5, -3e3, 1e5], np.linspace(-40.0, 40.0, 8001)])
+        # Both sides of the border between two formulas, and it.
+        border = np.nextafter(np.float32(-8.0 * math.sqrt(2.0)), np.float32([-20.0, 0.0]))
+        border = np.concatenate([border, np.float32([-8.0 * math.sqrt(2.0)])])
+        sweep = np.concatenate([[-1e5, -3e3, 1e5], np.linspace(-40.0, 40.0, 8001), border])
         margins = sweep.astype(dtype)[:, None]
         ones = np.ones_like(margins)
         t = torch.tensor(margins, requires_grad=True)

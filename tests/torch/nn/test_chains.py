@@ -1307,6 +1307,13 @@ def test_a_network_with_its_own_call():
         torch.testing.assert_close(nn.to_compact(net)(x), net(x))
 
 
+def test_a_network_that_was_traced():
+    net = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).eval()
+    torch.nn.init.zeros_(net[2].weight[:, :6])
+    compact = nn.to_compact(torch.fx.symbolic_trace(net))
+    assert compact.get_submodule("0").weight.shape == (2, 5)
+
+
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 def test_a_layer_without_outputs():
     net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 0)).eval()

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -761,7 +762,35 @@ def test_what_the_graph_of_a_log_likelihood_may_hold():
     ):
         elbo = nn.ELBO(nn.VariationalLinear(4, 4), function, 10)
         elbo(features(x), features(x)).loss.backward()
+        elbo(features(x), torch.nn.Parameter(torch.zeros(5, 4))).loss.backward()
         torch.func.functional_call(elbo, dict(elbo.named_parameters()), (x, x)).loss.backward()
+
+
+def test_an_object_that_reads_the_module_that_holds_the_elbo():
+    class Likelihood:
+        def __init__(self, coder):
+            self.coder = coder
+
+        def __call__(self, h, x):
+            return self.coder.likelihood(h, x)
+
+    coder, x = Coder(torch.nn.Linear(3, 4), holds=False), torch.randn(5, 4)
+    coder.elbo = nn.ELBO(coder.encoder, Likelihood(coder), 10)
+    coder.elbo(x, x).loss.backward()
+
+
+def test_a_model_that_returns_a_distribution():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.VariationalLinear(4, 4)
+
+        def forward(self, x):
+            return torch.distributions.Normal(self.layer(x), 1.0)
+
+    x, features = torch.randn(5, 4), torch.nn.Linear(4, 4)
+    elbo = nn.ELBO(Model(), lambda normal, y: normal.log_prob(y), 10)
+    elbo(features(x), x).loss.backward()
 
 
 @pytest.mark.parametrize("context", [nn.sampling, nn.sampled])
@@ -778,22 +807,27 @@ def test_the_layers_of_a_likelihood_draw_noise_too(context):
     decoder.eval()
     with pytest.raises(RuntimeError, match=words):
         elbo(x, x)
+    decoder.requires_grad_(False)
+    elbo(x, x).loss.backward()
 
 
 def test_a_sum_of_tasks_that_pairs_examples():
-    logits, mean = torch.zeros(4, 3), torch.zeros(4, 1)
     target = torch.tensor([0, 1, 2, 0]), torch.zeros(4, 1)
 
     def two(output, target):
-        one = nn.categorical_log_likelihood(output[0], target[0])
-        return one + nn.normal_log_likelihood(output[1], target[1])
+        one = nn.categorical_log_likelihood(output[:, :3], target[0])
+        return one + nn.normal_log_likelihood(output[:, 3:], target[1])
 
-    elbo = nn.ELBO(nn.VariationalLinear(2, 2), two, 10)
+    elbo = nn.ELBO(nn.VariationalLinear(2, 6), lambda o, t: two(o[:, 1:5], t), 10)
     with pytest.warns(UserWarning, match=r"^log_likelihood returned shape \(4, 4\) for 4 examples"):
-        elbo.bound((logits, mean), target)
-    # Four outputs of each of four examples.
-    elbo = nn.ELBO(nn.VariationalLinear(2, 4), nn.normal_log_likelihood, 10)
-    elbo(torch.ones(4, 2), torch.ones(4, 4)).loss.backward()
+        elbo(torch.ones(4, 2), target)
+    # Four outputs of each of four examples, and the next of five tokens.
+    for outputs, function in (
+        (4, nn.normal_log_likelihood),
+        (5, lambda o, t: nn.normal_log_likelihood(o[:, :-1], t[:, 1:])),
+    ):
+        elbo = nn.ELBO(nn.VariationalLinear(2, outputs), function, 10)
+        elbo(torch.ones(4, 2), torch.ones(4, outputs)).loss.backward()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -810,7 +844,8 @@ def test_the_noise_of_a_half_mean_keeps_its_digits(kind, dtype):
             nn.Moments(moments.mean.float(), moments.variance.float()),
         ),
     )
-    for function, half, single in pairs:
-        found, expected = (function(x, target, kind(-9.03)) for x in (half, single))
+    for (function, half, single), y in itertools.product(pairs, (target, target.to(dtype))):
+        found = function(half, y, kind(-9.03))
+        expected = function(single, y.float(), kind(-9.03))
         assert found.dtype == torch.float32
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=0.0)

@@ -370,18 +370,19 @@ def test_a_prior_that_is_no_module_but_holds_parameters():
         def neg_kl(self, mu, log_sigma2):
             return -mu.abs() / torch.as_tensor(self.b) + 0.5 * log_sigma2
 
-    words = "^b of the prior Laplace has a gradient, but the prior is no torch.nn.Module"
+    words = "^the prior Laplace holds a parameter, but is no torch.nn.Module"
     layer, plain = nn.VariationalLinear(3, 2), torch.nn.GRU(3, 2)
     trained = torch.nn.Parameter(torch.ones(()))
-    for b in (trained, [trained], torch.nn.Linear(1, 1)):
+    for b in (trained, [trained], torch.nn.Linear(1, 1), torch.distributions.Laplace(0.0, trained)):
         for make in (
             lambda b: nn.VariationalLinear(3, 2, penalty=Laplace(b)),
             lambda b: nn.to_variational(plain, penalty=Laplace(b)),
             lambda b: setattr(layer, "penalty", Laplace(b)),
         ):
-            with pytest.raises(TypeError, match=words):
+            with pytest.warns(UserWarning, match=words):
                 make(b)
-    for b in (2.0, torch.ones(()), torch.nn.Parameter(torch.ones(()), requires_grad=False)):
+    fixed = torch.nn.Parameter(torch.ones(()), requires_grad=False)
+    for b in (2.0, torch.ones(()), fixed, trained.exp()):
         assert torch.isfinite(nn.kl(nn.VariationalLinear(3, 2, penalty=Laplace(b))))
 
 

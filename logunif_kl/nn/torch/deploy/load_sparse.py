@@ -176,7 +176,11 @@ def _apart(model: torch.nn.Module, state_dict: Mapping[str, Tensor]) -> set[int]
     found = set()
     for name, tensor in model.named_parameters(remove_duplicate=False):
         value = state_dict.get(name)
-        if value is not None and not torch.equal(saved.setdefault(id(tensor), value), value):
+        if not isinstance(value, Tensor):
+            continue
+        first = saved.setdefault(id(tensor), value)
+        same = first is value or first.shape == value.shape
+        if not same or not torch.allclose(first, value.to(first), 0.0, 0.0, equal_nan=True):
             found.add(id(tensor))
     return found
 

@@ -25,5 +25,5 @@ def check_restored(generator: torch.Generator | None, like: torch.Tensor) -> Non
                 "the backward pass runs a layer or a prior with a generator again, for "
                 "torch.utils.checkpoint, but PyTorch does not restore that generator: pass "
                 "use_reentrant=False and context_fn=logunif_kl.torch.nn.checkpoint_contexts(model)"
-                ", or set the layer's generator to None"
+                ", or, of a layer, set it to None"
             )

@@ -185,14 +185,13 @@ def normal_log_likelihood(
             f"log_sigma2 of shape {tuple(log_sigma2.shape)} was given, which does not broadcast to "
             f"the shape of mean, {tuple(mean.shape)}: reshape it"
         )
-    squares = (target - mean).square() * (-log_sigma2).exp()
+    dtype = torch.promote_types(target.dtype, log_sigma2.dtype)
+    squares = (target.to(dtype) - mean.to(dtype)).square() * (-log_sigma2).exp()
     return -0.5 * (math.log(2.0 * math.pi) + log_sigma2 + squares)
 
 
 def of_noise(log_sigma2: Any, mean: Tensor) -> Tensor:
     """Return log sigma^2 as a tensor with all its digits, also if the mean is of a half type."""
-    if isinstance(log_sigma2, Tensor) and log_sigma2.is_floating_point():
-        return log_sigma2.to(mean.device)
     dtype = torch.promote_types(mean.dtype, torch.float32)
     return torch.as_tensor(log_sigma2, dtype=dtype, device=mean.device)
 

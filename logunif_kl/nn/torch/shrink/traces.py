@@ -169,7 +169,8 @@ def parts(
     """
     names = {path for path, module in model.named_modules() if module in layers}
     hooks = (*model._forward_pre_hooks.values(), *model._forward_hooks.values())
-    own_call = type(model).__call__ is not nn.Module.__call__
+    traced = isinstance(model, fx.GraphModule)  # It has a ``__call__`` that calls this of a module.
+    own_call = type(model).__call__ is not nn.Module.__call__ and not traced
     if not names or names == {""} or own_call or any(map(reads_module, hooks)):
         return
     graphs = _traced(model, names)

@@ -11,7 +11,6 @@ import torch
 
 from ..arguments import check_module
 from ..noise.normal import own_generator
-from ..weights.weight import VariationalModule
 
 States = dict[torch.Generator, torch.Tensor]
 Contexts = tuple[AbstractContextManager[None], AbstractContextManager[None]]
@@ -64,10 +63,9 @@ def checkpoint_contexts(model: torch.nn.Module) -> Callable[[], Contexts]:
 def _recording(model: torch.nn.Module, states: States) -> Iterator[None]:
     """Record the states of a model's generators before the forward pass."""
     for module in model.modules():
-        weights = module._lk_weights() if isinstance(module, VariationalModule) else []
-        of_priors = [getattr(weight.penalty, "generator", None) for weight in weights]
-        for generator in (own_generator(module), *of_priors):
-            if isinstance(generator, torch.Generator):
+        priors = [getattr(module, name, None) for name in ("penalty", "_lk_penalty")]
+        for generator in (own_generator(module), *(getattr(x, "generator", None) for x in priors)):
+            if isinstance(generator, torch.Generator) and generator not in states:
                 states[generator] = generator.get_state()
     yield
 

@@ -24,7 +24,7 @@ from ..predict.vbp import VBP
 from ..variances import single
 from ..weights.models import gaussians, neg_kl
 from ..weights.weight import VariationalModule
-from .partial import check_pairs, check_reached, refuse_loss, registered
+from .partial import check_pairs, check_reached, is_silent, refuse_loss, registered
 
 Tensor = torch.Tensor
 LogLikelihood = Callable[[Any, Any], Tensor]
@@ -246,11 +246,10 @@ class ELBO(torch.nn.Module):
         parts = []
         for output in outputs:
             each = _checked(self.log_likelihood(output, target), self.dataset_size)
-            if not (torch.compiler.is_compiling() or self._lk_checked):
+            if not (torch.compiler.is_compiling() or self._lk_checked) and each.requires_grad:
                 check_pairs(each, (output, target))
-                if each.requires_grad:
-                    check_reached(self, each, (output, target))
-                    self._lk_checked = True
+                check_reached(self, each, (output, target))
+                self._lk_checked = True
             # A sum over many examples may overflow float16.
             share = self.dataset_size / (each.shape[0] * len(outputs))
             parts.append(single(each).sum() * share)
@@ -259,7 +258,7 @@ class ELBO(torch.nn.Module):
         value = likelihood + weight * penalty
         if not isinstance(outputs[0], Moments) and not _draws(self.model):
             _refuse_means("The model", "model", value)
-        elif isinstance(self.log_likelihood, torch.nn.Module) and not _draws(self.log_likelihood):
+        elif is_silent(self.log_likelihood):
             _refuse_means("The module of log_likelihood", "elbo", value)
         return Bound(value, likelihood, penalty, weight, self.dataset_size)
 

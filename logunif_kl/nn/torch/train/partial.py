@@ -118,11 +118,20 @@ def _warn_of_unregistered(function: Any, model: torch.nn.Module) -> None:
             return
 
 
+def is_silent(function: Any) -> bool:
+    """Whether variational layers of a log-likelihood are trained, but none draws noise."""
+    parts = function.modules() if isinstance(function, torch.nn.Module) else ()
+    layers = [each for each in parts if isinstance(each, VariationalModule)]
+    trained = any(x.requires_grad for layer in layers for x in layer.parameters())
+    return trained and not any(layer._lk_draws for layer in layers)
+
+
 def check_pairs(value: torch.Tensor, given: Any) -> None:
     """Warn of a sum of shapes (M, 1) and (M,), which has a row and a column for each example."""
     count, square = len(value), tuple(value.shape[:2])
-    shapes = [tuple(x.shape[:2]) for x in held(given) if isinstance(x, torch.Tensor)]
-    if count > 1 and square == (count, count) and square not in shapes:
+    sizes = {n for x in held(given) if isinstance(x, torch.Tensor) for n in x.shape[1:]}
+    # The log-likelihood of the next token has one element less than there are tokens.
+    if count > 1 and square == (count, count) and sizes.isdisjoint((count, count + 1)):
         warnings.warn(
             f"log_likelihood returned shape {tuple(value.shape)} for {count} examples, perhaps "
             f"because shapes ({count}, 1) and ({count},) were added: sum over all dimensions but "
@@ -135,23 +144,28 @@ def check_reached(elbo: torch.nn.Module, value: torch.Tensor, given: Any) -> Non
     """Warn of parameters that the log-likelihood depends on and that an `ELBO` does not have.
 
     The graph of `value` tells of them however the function reads them. It ends at what the function
-    was `given`. A module that holds the ELBO may have parameters of its own.
+    was `given`, or is not followed if no tensor is found there. A module that holds the ELBO may
+    have parameters of its own.
     """
     function: Any = elbo.log_likelihood
-    fsdp = sys.modules.get("torch.distributed.fsdp")
-    gathers = fsdp is not None and any(isinstance(x, fsdp.FSDPModule) for x in elbo.modules())
-    if gathers or getattr(elbo, "_is_replica", False):
-        return  # Its parameters are others in a call.
-    known = held([elbo, function, getattr(function, "_constants", None)])
+    tensors = [x for x in held(given) if isinstance(x, torch.Tensor)]
+    if getattr(elbo, "_is_replica", False) or not any(x.requires_grad for x in tensors):
+        return
+    read = [] if isinstance(function, torch.nn.Module) else [x for _, x in _reads(function, set())]
+    known = held([elbo, function, getattr(function, "_constants", None), read], objects=True)
     around = [x for x in known if isinstance(x, torch.nn.Module) and elbo in x.modules()]
-    inside = {*elbo.modules()}
+    inside, parts = {*elbo.modules()}, {part for outer in around for part in outer.modules()}
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    if fsdp is not None and any(isinstance(each, fsdp.FSDPModule) for each in parts):
+        return  # The parameters of a call are others.
     own = {
         id(each)
-        for module in {part for outer in around for part in outer.modules()}
+        for module in parts
         if module in inside or not isinstance(module, VariationalModule)
         for each in module.parameters(recurse=False)
     }
-    ends = {x.grad_fn for x in held(given) if isinstance(x, torch.Tensor)}
+    own.update(map(id, tensors))
+    ends = {x.grad_fn for x in tensors}
     nodes = [value.grad_fn]
     while nodes:
         node: Any = nodes.pop()
@@ -163,10 +177,9 @@ def check_reached(elbo: torch.nn.Module, value: torch.Tensor, given: Any) -> Non
         if type(leaf) is torch.nn.Parameter and id(leaf) not in own:
             warnings.warn(
                 f"log_likelihood depends on a parameter of shape {tuple(leaf.shape)} that the ELBO "
-                "does not have, so elbo.parameters() and its state_dict leave it out, and the "
-                "bound leaves out its KL if it is of a variational layer: pass functools.partial "
-                "of a function that takes it as an argument, or let the module that has it hold "
-                "the ELBO",
+                "does not have, so elbo.parameters() leaves it out, and the bound its KL if it has "
+                "one: pass functools.partial of a function that takes it as an argument, or let "
+                "its module hold the ELBO",
                 stacklevel=6,
             )
             return
