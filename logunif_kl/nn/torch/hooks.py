@@ -15,6 +15,7 @@ from functools import partial
 from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn.utils import parametrize, prune
 from torch.nn.utils.prune import BasePruningMethod
@@ -160,11 +161,22 @@ def held(value: Any, seen: set[int] | None = None, objects: bool = False) -> Ite
     elif is_dataclass(value) and not isinstance(value, type):
         parts = [getattr(value, each.name, None) for each in fields(value)]
     elif objects and not isinstance(value, (torch.nn.Module, torch.Tensor, type, ModuleType)):
-        slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
-        parts = [*getattr(value, "__dict__", {}).values()]
-        parts += [getattr(value, name, None) for name in slots]
+        parts = contents(value)
     for part in parts:
         yield from held(part, seen, objects)
+
+
+def contents(value: Any) -> list[Any]:
+    """Return what a container, an array or an object holds."""
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    if isinstance(value, (list, tuple, set, frozenset, deque)):
+        return [*value]
+    if isinstance(value, np.ndarray):
+        return [value.tobytes()]
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    named = [getattr(value, name, None) for name in slots]
+    return [*getattr(value, "__dict__", {}).values(), *named]
 
 
 def _closure(function: FunctionType) -> Iterator[Any]:
@@ -306,7 +318,7 @@ def check_apart(model: torch.nn.Module, network: torch.nn.Module, changed: Conta
 
 
 def check_copied(model: torch.nn.Module, network: torch.nn.Module, made: Mapping[int, Any]) -> None:
-    """Raise if a copy of a model lacks the layers that were to replace those of the model."""
+    """Raise if a copy of a model lacks the modules made of its modules, by their `id`."""
     there = {id(each) for each in network.modules()}
     for name, module in model.named_modules():
         if id(module) in made and id(made[id(module)]) not in there:

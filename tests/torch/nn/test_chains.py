@@ -8,6 +8,7 @@ import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -763,34 +764,75 @@ def test_a_hook_that_is_a_method_of_an_object(held, hooked):
 
 def in_training(self):
     self.net[1].train()
+    return 0.0
 
 
 def with_a_slope(self):
     self.net[2].negative_slope = 0.7
+    return 0.0
+
+
+def counted(self):
+    self.calls += 1
+    return self.calls
+
+
+def first(self):
+    seen, self.seen = hasattr(self, "seen"), True
+    return float(seen)
+
+
+def listed(self):
+    self.kept["numbers"].append(self.kept["numbers"][-1] + 1)
+    return self.kept["numbers"][-1]
+
+
+def mapped(self):
+    self.kept["scale"] *= 1.5
+    return self.kept["scale"]
+
+
+def in_an_array(self):
+    self.kept["array"][1] += 1
+    return float(self.kept["array"][1])
+
+
+def in_an_object(self):
+    self.keeper.weight += 1
+    return self.keeper.weight
+
+
+def in_a_new_tuple(self):
+    self.pair = (0, self.pair[1] + 1)
+    return self.pair[1]
+
+
+STATES = in_training, with_a_slope, counted, first, listed, mapped, in_an_array, in_an_object
 
 
 @pytest.mark.filterwarnings("ignore:to_compact kept")
-@pytest.mark.parametrize("change", [in_training, with_a_slope])
-def test_a_forward_that_changes_a_part(change):
+@pytest.mark.parametrize("change", [*STATES, in_a_new_tuple])
+def test_a_forward_that_changes_a_part_or_its_state(change):
     class Changes(torch.nn.Module):
         def __init__(self):
             super().__init__()
             inner = torch.nn.Linear(4, 6), torch.nn.BatchNorm1d(6), torch.nn.LeakyReLU()
             self.net, self.out = torch.nn.Sequential(*inner), torch.nn.Linear(6, 3)
             torch.nn.init.zeros_(self.net[0].weight[:3])
-            self.calls = 0
+            self.calls, self.pair, self.keeper = 0, (0, 0), Keeper(0)
+            self.kept = {"scale": 1.0, "numbers": [0], "array": np.zeros(2)}
 
         def forward(self, x):
-            change(self)
-            self.calls += 1
-            return self.out(self.net(x))
+            return self.out(torch.relu(self.net(x)) + change(self))
 
     torch.manual_seed(0)
     model, x = Changes().eval(), torch.randn(5, 4)
     found = nn.to_compact(model), nn.to_sparse(model, max_density=1.0)
-    expected = copy.deepcopy(model)(x)
-    for made in found:
-        torch.testing.assert_close(made(x), expected)
+    model = copy.deepcopy(model)
+    for _ in range(3):
+        expected = model(x)
+        for made in found:
+            torch.testing.assert_close(made(x), expected)
 
 
 def test_a_block_that_was_assigned_to_a_transformer():
@@ -1114,9 +1156,9 @@ def test_a_size_of_the_state_of_a_recurrent_module(kind, size):
 class Remade(torch.nn.Module):
     """A block whose copies have layers that `copy.deepcopy` makes without its memo."""
 
-    def __init__(self):
+    def __init__(self, layer=None):
         super().__init__()
-        self.layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+        self.layers = torch.nn.Sequential(layer or torch.nn.Linear(4, 4), torch.nn.ReLU())
 
     def forward(self, x):
         return self.layers(x)
@@ -1141,6 +1183,10 @@ def test_blocks_that_copy_themselves_in_their_own_way():
     for convert in (nn.to_compact, nn.to_sparse, lambda m: nn.load_sparse(m, plain.state_dict())):
         with pytest.raises(TypeError, match=words):
             convert(model)
+    norm = torch.nn.Sequential(torch.nn.Linear(4, 4), Remade(torch.nn.BatchNorm1d(4)))
+    for convert in (nn.to_compact, nn.to_sparse, lambda m: nn.load_sparse(m, m.state_dict())):
+        with pytest.raises(TypeError, match=words.replace("0", "1", 1)):
+            convert(norm)
     x = torch.randn(3, 4)
     torch.testing.assert_close(nn.to_deterministic(model, None).eval()(x), model.eval()(x))
     words = r"module '0\.layers\.0' is the same in a copy, because a module has a __deepcopy__ that"

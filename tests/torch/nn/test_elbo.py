@@ -144,15 +144,16 @@ class TestEvaluationMode:
     def test_with_gradients_is_an_error(self, elbo, call):
         with pytest.raises(RuntimeError) as error:
             call(elbo)
-        assert str(error.value) == f"{self.WORDS}. Call model.train() before training."
+        assert str(error.value) == f"{self.WORDS}. Call elbo.train() before training."
 
     @pytest.mark.parametrize("call", CALLS[:2])
     def test_without_gradients_is_a_warning(self, elbo, call):
         with torch.no_grad(), pytest.warns(UserWarning, match=self.WORDS) as told:
             call(elbo)
         assert [str(warning.message) for warning in told] == [
-            f"{self.WORDS}, and the value is not a bound. Use logunif_kl.torch.nn.sampling(model)."
+            f"{self.WORDS}, and the value is not a bound. Use logunif_kl.torch.nn.sampling(elbo)."
         ]
+        assert told[0].filename == __file__
 
     @pytest.mark.parametrize("call", CALLS)
     @pytest.mark.filterwarnings("error")

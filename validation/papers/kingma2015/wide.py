@@ -11,13 +11,17 @@ from validation.papers.kingma2015 import test_error
 
 
 def with_narrower(record: Record) -> Record:
-    """Return a record of these widths and those of Figure 1a, for the same methods and seeds."""
+    """Return a record of these widths and those of Figure 1a, for the same methods and seeds.
+
+    Of Figure 1a, take what was trained with the same settings.
+    """
     known, own = test_error.EXPERIMENT.read(), record["settings"]
     assert known is not None
+    alike = all(known["settings"][key] == own[key] for key in ("epochs", "patience", "batch_size"))
     chosen = [
         row
         for row in known["rows"]
-        if row["method"] in own["methods"] and row["seed"] in own["seeds"]
+        if alike and row["method"] in own["methods"] and row["seed"] in own["seeds"]
     ]
     rows = [*chosen, *record["rows"]]
     widths = sorted({row["width"] for row in rows})

@@ -93,9 +93,9 @@ def load_sparse(
     for module in found:
         memo |= ties(module, made[id(module)])
     loaded = copy.deepcopy(model, memo)
-    check_copied(model, loaded, made)
     for module in found:
         copy_rest(module, made[id(module)], memo)
+    check_copied(model, loaded, {id(module): memo.get(id(module)) for module in (*found, *smaller)})
     loaded.eval()
     _check_held(model, loaded, memo, found)
     apart = _apart(model, state_dict)

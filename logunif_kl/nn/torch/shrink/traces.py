@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from enum import Enum
 from functools import partial
+from numbers import Number
 from typing import Any, NamedTuple
 
 import torch
 from torch import fx, nn
 
-from ..hooks import copies
+from ..hooks import contents, copies
 from .activations import Activation
 from .code import compares, loads, reads_module
 from .random_state import OwnRandomState
@@ -276,12 +277,14 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     tracer = _Tracer()
     attributes = tracer.attributes(model, names)
     # A copy of the structure, because the forward may keep what it computes.
-    same = copy.deepcopy(model, {**copies(model), **attributes}).eval()
+    memo = {**copies(model), **attributes}
+    same = copy.deepcopy(model, memo).eval()
     if not {*same.modules()}.isdisjoint(model.modules()):
         return None  # A part whose ``__deepcopy__`` returns itself would be changed.
     tracer.root = same
     tracer.watch(same, names, deep)
-    before = _options(same)
+    copied = [x for key, x in memo.items() if key not in attributes]
+    before = _state(copied)
     given = copy.deepcopy(given, {id(_ANY): _ANY})  # It may keep activations, too.
     args: list[Any] = []
     options: dict[str, Any] = {}
@@ -300,8 +303,8 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
         output: Any = forward(*args, **options)
     tracer.create_node("output", "output", (tracer.create_arg(output),), {})
     del value, args, options, output
-    if _options(same) != before:
-        return None  # The forward changes a part before it calls it.
+    if _state(copied) != before:
+        return None  # The next call may compute something else.
     tracer.branched |= any(x._node is None or not x._node.users for x in tracer.asked)
     tracer.asked.clear()
     if tracer.branched or any(made() is not None for made in tracer.made[kept:]):
@@ -315,11 +318,10 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     return tracer.graph
 
 
-def _options(model: nn.Module) -> list[dict[str, Any]]:
-    """Return the modes and other options of the parts of a model that are of torch."""
-    parts = [each for each in model.modules() if type(each).__module__.startswith("torch.")]
-    plain = bool, int, float, str, tuple
-    return [{k: x for k, x in vars(each).items() if isinstance(x, plain)} for each in parts]
+def _state(copied: list[Any]) -> list[list[Any]]:
+    """Return the plain values in modules, containers and other objects, and the `id` of others."""
+    plain = Number, str, bytes
+    return [[x if isinstance(x, plain) else id(x) for x in contents(each)] for each in copied]
 
 
 def observed(module: Any) -> bool:

@@ -206,7 +206,7 @@ class ELBO(torch.nn.Module):
         mask = None if self.mask_from is None else Mask(self.mask_from)
         with nullcontext() if mask is None else masked_by(self, mask):
             outputs = [call(self.model, x) for _ in range(self.samples)]
-            return self._bound(outputs, target, kl_weight)
+            return self._bound(outputs, target, kl_weight, level=6)
 
     def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
         """Estimate the bound from an output that the model has already returned.
@@ -239,16 +239,18 @@ class ELBO(torch.nn.Module):
                 f"mask_from={self.mask_from:g} masks the means when the ELBO calls the model, and "
                 "bound() was given an output: call elbo(x, target), or set mask_from to None"
             )
-        return self._bound([logits_of(output)], target, kl_weight)
+        return self._bound([logits_of(output)], target, kl_weight, level=4)
 
-    def _bound(self, outputs: list[Any], target: Any, kl_weight: float | Tensor | None) -> Bound:
+    def _bound(
+        self, outputs: list[Any], target: Any, kl_weight: float | Tensor | None, level: int
+    ) -> Bound:
         weight = self.kl_weight if kl_weight is None else _weight(kl_weight)
         parts = []
         for output in outputs:
             each = _checked(self.log_likelihood(output, target), self.dataset_size)
             if not (torch.compiler.is_compiling() or self._lk_checked) and each.requires_grad:
-                check_pairs(each, (output, target))
-                check_reached(self, each, (output, target))
+                check_pairs(each, (output, target), level)
+                check_reached(self, each, (output, target), level)
                 self._lk_checked = True
             # A sum over many examples may overflow float16.
             share = self.dataset_size / (each.shape[0] * len(outputs))
@@ -257,9 +259,9 @@ class ELBO(torch.nn.Module):
         penalty = neg_kl(self)
         value = likelihood + weight * penalty
         if not isinstance(outputs[0], Moments) and not _draws(self.model):
-            _refuse_means("The model", "model", value)
+            _refuse_means("The model", value, level)
         elif is_silent(self.log_likelihood):
-            _refuse_means("The module of log_likelihood", "elbo", value)
+            _refuse_means("The module of log_likelihood", value, level)
         return Bound(value, likelihood, penalty, weight, self.dataset_size)
 
     def extra_repr(self) -> str:
@@ -284,13 +286,13 @@ def masked_by(model: torch.nn.Module, mask: Mask) -> Iterator[None]:
                 module._lk_masks = tuple([each for each in module._lk_masks if each is not mask])
 
 
-def _refuse_means(what: str, name: str, value: Tensor) -> None:
+def _refuse_means(what: str, value: Tensor, level: int) -> None:
     said = f"{what} is in evaluation mode, so no noise was drawn"
     if value.requires_grad:
-        raise RuntimeError(f"{said}. Call {name}.train() before training.")
+        raise RuntimeError(f"{said}. Call elbo.train() before training.")
     if not torch.compiler.is_compiling():
-        use = f"Use logunif_kl.torch.nn.sampling({name})."
-        warnings.warn(f"{said}, and the value is not a bound. {use}", stacklevel=4)
+        use = "Use logunif_kl.torch.nn.sampling(elbo)."
+        warnings.warn(f"{said}, and the value is not a bound. {use}", stacklevel=level)
 
 
 def _draws(part: torch.nn.Module) -> bool:

@@ -126,7 +126,7 @@ def is_silent(function: Any) -> bool:
     return trained and not any(layer._lk_draws for layer in layers)
 
 
-def check_pairs(value: torch.Tensor, given: Any) -> None:
+def check_pairs(value: torch.Tensor, given: Any, level: int) -> None:
     """Warn of a sum of shapes (M, 1) and (M,), which has a row and a column for each example."""
     count, square = len(value), tuple(value.shape[:2])
     sizes = {n for x in held(given) if isinstance(x, torch.Tensor) for n in x.shape[1:]}
@@ -136,11 +136,11 @@ def check_pairs(value: torch.Tensor, given: Any) -> None:
             f"log_likelihood returned shape {tuple(value.shape)} for {count} examples, perhaps "
             f"because shapes ({count}, 1) and ({count},) were added: sum over all dimensions but "
             "the first before",
-            stacklevel=6,
+            stacklevel=level,
         )
 
 
-def check_reached(elbo: torch.nn.Module, value: torch.Tensor, given: Any) -> None:
+def check_reached(elbo: torch.nn.Module, value: torch.Tensor, given: Any, level: int) -> None:
     """Warn of parameters that the log-likelihood depends on and that an `ELBO` does not have.
 
     The graph of `value` tells of them however the function reads them. It ends at what the function
@@ -180,7 +180,7 @@ def check_reached(elbo: torch.nn.Module, value: torch.Tensor, given: Any) -> Non
                 "does not have, so elbo.parameters() leaves it out, and the bound its KL if it has "
                 "one: pass functools.partial of a function that takes it as an argument, or let "
                 "its module hold the ELBO",
-                stacklevel=6,
+                stacklevel=level,
             )
             return
 
