@@ -130,6 +130,15 @@ def test_refit_whose_best_error_is_below_1e_7():
     np.testing.assert_allclose(extremes, fit.max_error, rtol=1e-3)
 
 
+@pytest.mark.parametrize("b", [1.0, math.nextafter(0.999, 1.0)])
+def test_narrow_log_uniform_posterior(b):
+    """SciPy's variance and kurtosis of such a `loguniform` subtract moments about 0."""
+    a = 0.999
+    truth = mpmath.log(mpmath.log1p((mpmath.mpf(b) - a) / a)) - PROPER_CONSTANT
+    found = neg_kl_posterior(stats.loguniform(a, b))
+    assert found == pytest.approx(float(truth), rel=1e-15)
+
+
 def mean(framework, x, n, dtype, reduction="mean"):
     """Reduce KL over n equal elements."""
     if framework == "torch":

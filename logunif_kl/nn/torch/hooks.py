@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import inspect
 import warnings
 import weakref
@@ -15,7 +16,6 @@ from functools import partial
 from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
 from torch.nn.utils import parametrize, prune
 from torch.nn.utils.prune import BasePruningMethod
@@ -134,47 +134,50 @@ def own_parameters(module: Any, name: str) -> list[Any]:
 _PLAIN = (bool, int, float, complex, str, bytes)
 
 
-def held(value: Any, seen: set[int] | None = None, objects: bool = False) -> Iterator[Any]:
+def held(value: Any, objects: bool = False) -> Iterator[Any]:
     """Yield an attribute of a module, and what it holds in containers and functions.
 
     With `objects`, also what it holds in other objects that are no modules.
     """
-    seen = set() if seen is None else seen
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    yield value
-    parts: Iterable[Any] = ()
-    if isinstance(value, dict):
-        parts = [x for x in value.values() if not isinstance(x, _PLAIN)]
-    elif isinstance(value, (list, tuple, set, frozenset, deque)):
-        parts = [x for x in value if not isinstance(x, _PLAIN)]
-    elif isinstance(value, partial):
-        parts = (value.func, *value.args, *value.keywords.values())
-    elif isinstance(value, MethodType):
-        parts = (value.__func__, value.__self__)
-    elif isinstance(value, FunctionType):
-        defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
-        parts = (*_closure(value), *defaults)
-    elif isinstance(value, SimpleNamespace):
-        parts = [*vars(value).values()]
-    elif is_dataclass(value) and not isinstance(value, type):
-        parts = [getattr(value, each.name, None) for each in fields(value)]
-    elif objects and not isinstance(value, (torch.nn.Module, torch.Tensor, type, ModuleType)):
-        parts = contents(value)
-    for part in parts:
-        yield from held(part, seen, objects)
+    seen: set[int] = set()
+    found = [value]
+    while found:
+        value = found.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        try:
+            parts = [*_parts(value, objects)]
+        except ReferenceError:  # of a `weakref.proxy` whose object is gone
+            continue
+        yield value
+        found += reversed(parts)
 
 
-def contents(value: Any) -> list[Any]:
-    """Return what a container, an array or an object holds."""
+def _parts(value: Any, objects: bool) -> Iterable[Any]:
     if isinstance(value, dict):
-        return [*value, *value.values()]
+        return [x for x in value.values() if not isinstance(x, _PLAIN)]
     if isinstance(value, (list, tuple, set, frozenset, deque)):
-        return [*value]
-    if isinstance(value, np.ndarray):
-        return [value.tobytes()]
-    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+        return [x for x in value if not isinstance(x, _PLAIN)]
+    if isinstance(value, partial):
+        return (value.func, *value.args, *value.keywords.values())
+    if isinstance(value, MethodType):
+        return (value.__func__, value.__self__)
+    if isinstance(value, FunctionType):
+        defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+        return (*_closure(value), *defaults)
+    if isinstance(value, SimpleNamespace):
+        return vars(value).values()
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, each.name, None) for each in fields(value)]
+    if objects and not isinstance(value, (torch.nn.Module, torch.Tensor, type, ModuleType)):
+        return attributes(value)
+    return ()
+
+
+def attributes(value: Any) -> list[Any]:
+    """Return the attributes of an object, also those in slots."""
+    slots = copyreg._slotnames(type(value))  # type: ignore[attr-defined]
     named = [getattr(value, name, None) for name in slots]
     return [*getattr(value, "__dict__", {}).values(), *named]
 
@@ -195,7 +198,7 @@ def _warn_of_closures(model: torch.nn.Module) -> None:
                 continue  # PyTorch does not copy it.
             parts = [*held(value)]
             functions = [x for x in parts if isinstance(x, FunctionType)]
-            referred = [each for x in parts for each in _referred(x)]
+            weakly = [each for x in parts for each in referred(x)]
             why = None
             if any(id(part) in own for x in functions for part in held(x)):
                 why = (
@@ -203,7 +206,7 @@ def _warn_of_closures(model: torch.nn.Module) -> None:
                     "Copying a model copies neither",
                     "make the function a method",
                 )
-            elif attribute != "_flat_weight_refs" and any(id(x) in own for x in referred):
+            elif attribute != "_flat_weight_refs" and any(id(x) in own for x in weakly):
                 why = (
                     "is a weak reference to a part of the model, which a copy keeps",
                     "pass that part to the call",
@@ -216,7 +219,7 @@ def _warn_of_closures(model: torch.nn.Module) -> None:
                 )
 
 
-def _referred(value: Any) -> list[Any]:
+def referred(value: Any) -> list[Any]:
     """Return what a weak reference or a collection of weak references refers to."""
     if isinstance(value, weakref.ref):
         return [value()]

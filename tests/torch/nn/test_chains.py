@@ -3,6 +3,7 @@
 import copy
 import enum
 import functools
+import itertools
 import threading
 import types
 import warnings
@@ -807,11 +808,25 @@ def in_a_new_tuple(self):
     return self.pair[1]
 
 
+def in_a_tensor(self):
+    self.kept["tensor"] += 1
+    return float(self.kept["tensor"])
+
+
+def in_an_iterator(self):
+    return next(self.kept["iterator"])
+
+
+def in_bytes(self):
+    self.kept["bytes"][0] += 1
+    return self.kept["bytes"][0]
+
+
 STATES = in_training, with_a_slope, counted, first, listed, mapped, in_an_array, in_an_object
 
 
 @pytest.mark.filterwarnings("ignore:to_compact kept")
-@pytest.mark.parametrize("change", [*STATES, in_a_new_tuple])
+@pytest.mark.parametrize("change", [*STATES, in_a_new_tuple, in_a_tensor, in_an_iterator, in_bytes])
 def test_a_forward_that_changes_a_part_or_its_state(change):
     class Changes(torch.nn.Module):
         def __init__(self):
@@ -821,6 +836,8 @@ def test_a_forward_that_changes_a_part_or_its_state(change):
             torch.nn.init.zeros_(self.net[0].weight[:3])
             self.calls, self.pair, self.keeper = 0, (0, 0), Keeper(0)
             self.kept = {"scale": 1.0, "numbers": [0], "array": np.zeros(2)}
+            self.kept |= {"tensor": torch.tensor(0), "bytes": bytearray(1)}
+            self.kept["iterator"] = itertools.count()
 
         def forward(self, x):
             return self.out(torch.relu(self.net(x)) + change(self))

@@ -469,3 +469,15 @@ def test_a_refused_option_changes_nothing(options, words):
         nn.to_variational(model, **options, inplace=True)
     assert type(model.table) is torch.nn.Embedding
     assert type(model.cell) is torch.nn.Linear
+
+
+def test_a_network_that_holds_its_optimizer():
+    class Agent(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 2)
+            self.optimizers = [torch.optim.SGD(self.parameters(), 0.1)]
+
+    words = "^'optimizers' of module '0' is an optimizer that was made before the conversion"
+    with pytest.warns(UserWarning, match=words):
+        nn.to_variational(torch.nn.Sequential(Agent()))

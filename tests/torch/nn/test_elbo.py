@@ -4,6 +4,8 @@ import contextlib
 import copy
 import itertools
 import math
+import types
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -712,6 +714,57 @@ class Coder(torch.nn.Module):
         return nn.normal_log_likelihood(self.decoder(h), x, self.log_sigma2)
 
 
+class Decodes(Slotted):
+    """A log-likelihood whose decoder, and how it runs, no ``__dict__`` holds."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run, decoder=None):
+        super().__init__(torch.nn.Linear(3, 4) if decoder is None else decoder)
+        self.run = run
+
+    def __call__(self, output, target):
+        return nn.normal_log_likelihood(self.run(self.scale, output), target)
+
+
+class Boxed(torch.nn.Module):
+    """A model that returns an object."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.VariationalLinear(4, 3)
+
+    def forward(self, x):
+        return types.SimpleNamespace(hidden=Slotted(self.layer(x)))
+
+
+def _frozen():
+    elbo = nn.ELBO(nn.VariationalLinear(4, 3), Decodes(lambda decoder, h: decoder(h)), 10)
+    elbo.model.requires_grad_(False)
+    return elbo
+
+
+def _again(copied):
+    """Run an ELBO before its decoder, or that of a copy, becomes another."""
+    coder, x = Coder(torch.nn.Linear(3, 4), holds=True), torch.randn(5, 4)
+    if copied:
+        coder.elbo.log_likelihood = lambda h, x: coder.likelihood(h, x)
+    coder.elbo(x, x)
+    if copied:
+        return copy.deepcopy(coder.elbo)
+    coder.decoder = nn.to_variational(coder.decoder)
+    return coder.elbo
+
+
+def _in_place(scale, output):
+    output *= scale
+    return output
+
+
+class OwnParameter(torch.nn.Parameter):
+    pass
+
+
 def _moved():
     coder = Coder(torch.nn.Linear(3, 4), holds=True)
     coder.elbo.model = nn.VariationalLinear(4, 3)
@@ -737,6 +790,25 @@ NOT_REGISTERED = {
         lambda coder: nn.ELBO(coder.encoder, lambda h, x: coder.likelihood(h, x), 10)
     )(Coder(torch.nn.Linear(3, 4), holds=False)),
     "another model": _moved,
+    "output in an object": lambda: nn.ELBO(
+        Boxed(), Decodes(lambda decoder, h: decoder(h.hidden.scale)), 10
+    ),
+    "reentrant checkpoint": lambda: nn.ELBO(
+        nn.VariationalLinear(4, 3),
+        Decodes(lambda decoder, h: checkpoint(decoder, h, use_reentrant=True)),
+        10,
+    ),
+    "the model is frozen": _frozen,
+    "a copy": lambda: _again(copied=True),
+    "converted after a call": lambda: _again(copied=False),
+    "in place": lambda: nn.ELBO(
+        torch.nn.Sequential(nn.VariationalLinear(4, 4)),
+        Decodes(_in_place, torch.nn.Parameter(torch.ones(()))),
+        10,
+    ),
+    "a kind of parameter": lambda: nn.ELBO(
+        nn.VariationalLinear(4, 4), Slotted(OwnParameter(torch.zeros(()))), 10
+    ),
     "variational later": lambda: nn.to_variational(Coder(torch.nn.Linear(3, 4), holds=True)).elbo,
 }
 
@@ -765,6 +837,91 @@ def test_what_the_graph_of_a_log_likelihood_may_hold():
         elbo(features(x), features(x)).loss.backward()
         elbo(features(x), torch.nn.Parameter(torch.zeros(5, 4))).loss.backward()
         torch.func.functional_call(elbo, dict(elbo.named_parameters()), (x, x)).loss.backward()
+
+
+class Listed(torch.nn.Module):
+    def __init__(self, coder):
+        super().__init__()
+        self.owners = [coder]
+
+    def forward(self, h, x):
+        return self.owners[0].likelihood(h, x)
+
+
+class Weak(torch.nn.Module):
+    def __init__(self, coder):
+        super().__init__()
+        self.owner = weakref.ref(coder)
+
+    def forward(self, h, x):
+        return self.owner().likelihood(h, x)
+
+
+class Dead:
+    """It holds a proxy of an object that is gone, and a long chain of objects."""
+
+    def __init__(self):
+        self.proxies = [weakref.proxy(set())]
+        self.chain = None
+        for _ in range(3000):
+            self.chain = types.SimpleNamespace(following=self.chain)
+
+    def __call__(self, output, target):
+        return nn.normal_log_likelihood(output, target)
+
+
+@pytest.mark.parametrize("kind", [Listed, Weak])
+def test_a_module_that_reads_the_module_that_holds_the_elbo(kind):
+    coder, x = Coder(torch.nn.Linear(3, 4), holds=False), torch.randn(5, 4)
+    coder.elbo = nn.ELBO(coder.encoder, kind(coder), 10)
+    coder.elbo(x, x).loss.backward()
+
+
+def test_objects_that_a_log_likelihood_holds():
+    elbo, x = nn.ELBO(nn.VariationalLinear(4, 4), Dead(), 10), torch.randn(5, 4)
+    elbo(x, x).loss.backward()
+
+
+def test_parameters_that_are_computed_from_parameters():
+    layer, log_sigma2 = nn.VariationalLinear(4, 4), torch.nn.Parameter(torch.zeros(()))
+    elbo = nn.ELBO(layer, partial(nn.normal_log_likelihood, log_sigma2=log_sigma2), 10)
+    x, faster = torch.randn(5, 4), {k: 0.5 * v for k, v in elbo.named_parameters()}
+    torch.func.functional_call(elbo, faster, (x, x)).loss.backward()
+    assert log_sigma2.grad is not None
+
+
+def test_a_state_of_the_model_that_depends_on_its_input():
+    class Keeps(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.VariationalLinear(4, 4)
+
+        def forward(self, x):
+            self.last = x
+            return self.layer(x)
+
+    features, model, x = torch.nn.Linear(4, 4), Keeps(), torch.randn(5, 4)
+    elbo = nn.ELBO(model, lambda h, y: nn.normal_log_likelihood(h + model.last, y), 10)
+    elbo(features(x), x).loss.backward()
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
+def test_a_log_likelihood_of_torchscript():
+    head, x = torch.jit.script(torch.nn.Bilinear(4, 4, 1)), torch.randn(5, 4)
+    elbo = nn.ELBO(nn.VariationalLinear(4, 4), head, 10)
+    elbo(x, x).loss.backward()
+    assert len([*elbo.parameters()]) == 5
+
+
+def test_a_vbp_in_the_likelihood_draws_no_noise():
+    vbp = nn.VBP(torch.nn.Sequential(nn.VariationalLinear(3, 4)))
+
+    def decode(decoder, h, x):
+        return nn.normal_log_likelihood(decoder(h).mean, x)
+
+    elbo, x = nn.ELBO(nn.VariationalLinear(4, 3), partial(decode, vbp), 10), torch.randn(5, 4)
+    vbp.eval()
+    elbo(x, x).loss.backward()
 
 
 def test_an_object_that_reads_the_module_that_holds_the_elbo():

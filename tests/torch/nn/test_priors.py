@@ -353,6 +353,33 @@ def test_the_modules_of_a_prior_are_not_converted():
         nn.to_variational(model, modules=(), parameters=["0.penalty.net.weight"])
 
 
+class Hyper(torch.nn.Module):
+    """N(0, e^s), where s is the output of a variational layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.VariationalLinear(1, 1, posterior=nn.Additive(initial=5.0))
+        torch.nn.init.constant_(self.layer.weight, -1.0)
+
+    def neg_kl(self, mu, log_sigma2):
+        s = self.layer(torch.ones(1, 1)).squeeze()
+        ratio = log_sigma2 - s
+        return -0.5 * (mu * mu / s.exp() + ratio.exp() - 1.0 - ratio)
+
+
+def test_variational_layers_of_a_prior_are_not_pruned():
+    prior = Hyper()
+    model = nn.to_variational(torch.nn.Linear(3, 2), penalty=prior)
+    prior.eval()
+    expected, x = nn.kl(model), torch.ones(4, 3)
+    elbo = nn.ELBO(model, nn.normal_log_likelihood, 10, mask_from=3.0)
+    torch.testing.assert_close(-elbo(x, x[:, :2]).neg_kl, expected, rtol=0.0, atol=0.0)
+    nn.zero_means(model)
+    nn.prune(model)
+    assert prior.layer.weight.item() == -1.0
+    torch.testing.assert_close(nn.kl(model), expected)
+
+
 def test_another_penalty_than_a_module():
     layer = nn.VariationalLinear(3, 2, penalty=Learned())
     layer.penalty = "exact"

@@ -192,6 +192,18 @@ def warn_of_kept(model: torch.nn.Module) -> None:
         )
 
 
+def warn_of_optimizers(model: torch.nn.Module) -> None:
+    """Warn of modules that hold an optimizer, which does not have the new variances."""
+    for path, module in model.named_modules():
+        for name, value in vars(module).items():
+            if any(isinstance(each, torch.optim.Optimizer) for each in held(value)):
+                warnings.warn(
+                    f"{name!r} of {shown_name(path)} is an optimizer that was made before the "
+                    "conversion, and does not train the new variances: make it anew",
+                    stacklevel=3,
+                )
+
+
 def _held(module: torch.nn.Module) -> Iterator[int]:
     """Yield the `id` of what the attributes of a module hold, also in lists and partials.
 

@@ -34,7 +34,7 @@ from ..weights.sampled import SampledModule, apart, sample_weights
 from ..weights.tied import forget_tied_variances, name_tied_variances, variances_of_weights
 from ..weights.weight import VariationalModule, Weight
 from .choose import Modules, Parameters, choose, not_additive
-from .conversion import VARIATIONAL, copied, warn_of_kept, warn_of_left
+from .conversion import VARIATIONAL, copied, warn_of_kept, warn_of_left, warn_of_optimizers
 from .plain import check_forward, check_known
 
 Tensor = torch.Tensor
@@ -183,7 +183,9 @@ def to_variational(
         module._parameters.update(given)
     sample_weights(result, chosen.sampled, shared, values)
     name_tied_variances(result)
+    VariationalModule._lk_conversions += 1
     warn_of_kept(result)
+    warn_of_optimizers(result)
     if modules is None:
         warn_of_left(result)
     return result

@@ -11,9 +11,10 @@ from torch.nn.utils import prune as torch_prune
 from ....torch._sharded import unsplit
 from ...sparsity import SILENT, THRESHOLD, check_threshold, is_noisy
 from ..arguments import check_parameters, check_shape, check_sharded, whole
+from ..convert.conversion import priors
 from ..hooks import masked
 from ..weights.models import gaussians
-from ..weights.weight import VariationalModule, weights
+from ..weights.weight import VariationalModule, Weight, weights
 from .sparsity import kept_weights
 
 Tensor = torch.Tensor
@@ -86,7 +87,7 @@ def prune(model: torch.nn.Module, threshold: float = THRESHOLD) -> torch.nn.Modu
     tensor([[0.]])
     """
     threshold = check_threshold(threshold)
-    found = gaussians(model)
+    found = _of_network(model)
     whole(model, "prune the model before it is sharded")
     for name, weight, _ in found:
         check_shape(name, weight.module)
@@ -144,13 +145,19 @@ def zero_means(model: torch.nn.Module, threshold: float = THRESHOLD) -> None:
     tensor([[1.0000, 0.0000, 0.5000]])
     """
     threshold = check_threshold(threshold)
-    found = gaussians(model)
+    found = _of_network(model)
     check_sharded(model, [weight.own(weight.name) for _, weight, _ in found])
     for name, weight, _ in found:
         own = weight.name + ("_orig" if masked(weight.module, weight.name) else "")
         check_parameters(name, weight.module, (own,))
         noisy = is_noisy(weight.log_alpha(), threshold)
         weight.own(weight.name).masked_fill_(noisy, 0.0)
+
+
+def _of_network(model: torch.nn.Module) -> list[tuple[str, Weight, bool]]:
+    """List the Gaussian weights of a model, but not those of its priors."""
+    found, others = gaussians(model), priors(model)
+    return [each for each in found if each[1].module not in others]
 
 
 class _Silence(torch_prune.BasePruningMethod):

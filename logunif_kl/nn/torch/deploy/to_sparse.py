@@ -77,7 +77,8 @@ def to_sparse(
         activations, if dropout is on in the result, as in `predict`, which would not drop the
         constants, or if the forward draws a random number that is no tensor, as in
         ``torch.rand(1).item()``, reads another state that may change and is no tensor, such
-        as a global variable, the environment, or the modes of autograd and autocast, compares
+        as a global variable, the environment, a number that a part computes, or the modes of
+        autograd and autocast, compares
         ``type(...)`` of an activation, catches an error of an argument, or asks for the type or
         identity of an argument or of its entries, as in ``batch["y"] is None``, and also computes
         with it, which a trace does not see.

@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from enum import Enum
 from functools import partial
-from numbers import Number
 from typing import Any, NamedTuple
 
 import torch
 from torch import fx, nn
 
-from ..hooks import contents, copies
+from ..hooks import copies
 from .activations import Activation
 from .code import compares, loads, reads_module
 from .random_state import OwnRandomState
+from .state import state
 
 
 class Part(NamedTuple):
@@ -284,7 +284,7 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     tracer.root = same
     tracer.watch(same, names, deep)
     copied = [x for key, x in memo.items() if key not in attributes]
-    before = _state(copied)
+    before = state(copied)
     given = copy.deepcopy(given, {id(_ANY): _ANY})  # It may keep activations, too.
     args: list[Any] = []
     options: dict[str, Any] = {}
@@ -303,7 +303,7 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
         output: Any = forward(*args, **options)
     tracer.create_node("output", "output", (tracer.create_arg(output),), {})
     del value, args, options, output
-    if _state(copied) != before:
+    if state(copied) != before:
         return None  # The next call may compute something else.
     tracer.branched |= any(x._node is None or not x._node.users for x in tracer.asked)
     tracer.asked.clear()
@@ -316,12 +316,6 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
         if node.op == "get_attr" and not node.users:
             tracer.graph.erase_node(node)
     return tracer.graph
-
-
-def _state(copied: list[Any]) -> list[list[Any]]:
-    """Return the plain values in modules, containers and other objects, and the `id` of others."""
-    plain = Number, str, bytes
-    return [[x if isinstance(x, plain) else id(x) for x in contents(each)] for each in copied]
 
 
 def observed(module: Any) -> bool:

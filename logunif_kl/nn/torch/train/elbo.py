@@ -20,11 +20,10 @@ from ..noise.mask import Mask
 from ..noise.normal import StochasticModule
 from ..predict.inputs import call, logits_of
 from ..predict.sampling import changing
-from ..predict.vbp import VBP
 from ..variances import single
 from ..weights.models import gaussians, neg_kl
-from ..weights.weight import VariationalModule
-from .partial import check_pairs, check_reached, is_silent, refuse_loss, registered
+from .likelihood import Reached, check_pairs, checked, draws, is_silent
+from .partial import refuse_loss, registered
 
 Tensor = torch.Tensor
 LogLikelihood = Callable[[Any, Any], Tensor]
@@ -92,9 +91,12 @@ class ELBO(torch.nn.Module):
         ELBO include them. The KL of variational layers that a module holds here is a part of the
         bound. A method of the module that will hold the ELBO, such as a ``LightningModule``, needs
         that module to hold the model already: otherwise it is registered with its own part, and
-        PyTorch's ``state_dict()`` does not end. Those that a lambda or another function reads are
-        left out: a warning tells of them, at the latest in the first call that needs gradients,
-        unless the ELBO is compiled or sharded by FSDP.
+        PyTorch's ``state_dict()`` does not end. Its parameters are then those of that module alone,
+        which an optimizer, a `DistributedDataParallel` or a ``prepare`` of accelerate needs to get
+        instead of the ELBO. Parameters that a lambda or another function reads are left out: a
+        warning tells of them, at the latest in the first call that needs gradients, unless they
+        are frozen then, or the ELBO is compiled or sharded by FSDP. The sum of two bounds that
+        share layers counts their KL twice: pass ``kl_weight=0`` to one.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
@@ -174,7 +176,7 @@ class ELBO(torch.nn.Module):
             self._modules.pop(name, None)
             value = registered(value, self.model)
         if name in ("model", "log_likelihood"):
-            self._lk_checked = False
+            self._lk_checked = None
         super().__setattr__(name, value)
 
     if TYPE_CHECKING:
@@ -206,7 +208,8 @@ class ELBO(torch.nn.Module):
         mask = None if self.mask_from is None else Mask(self.mask_from)
         with nullcontext() if mask is None else masked_by(self, mask):
             outputs = [call(self.model, x) for _ in range(self.samples)]
-            return self._bound(outputs, target, kl_weight, level=6)
+            likelihood = self._expected(x, outputs, target, level=6)
+        return self._bound(likelihood, outputs[0], kl_weight, level=6)
 
     def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
         """Estimate the bound from an output that the model has already returned.
@@ -239,26 +242,30 @@ class ELBO(torch.nn.Module):
                 f"mask_from={self.mask_from:g} masks the means when the ELBO calls the model, and "
                 "bound() was given an output: call elbo(x, target), or set mask_from to None"
             )
-        return self._bound([logits_of(output)], target, kl_weight, level=4)
+        outputs = [logits_of(output)]
+        likelihood = self._expected(None, outputs, target, level=4)
+        return self._bound(likelihood, outputs[0], kl_weight, level=4)
 
-    def _bound(
-        self, outputs: list[Any], target: Any, kl_weight: float | Tensor | None, level: int
-    ) -> Bound:
-        weight = self.kl_weight if kl_weight is None else _weight(kl_weight)
+    def _expected(self, x: Any, outputs: list[Any], target: Any, level: int) -> Tensor:
+        """Estimate the expected log-likelihood of all data. Warnings point to the user's call."""
         parts = []
         for output in outputs:
-            each = _checked(self.log_likelihood(output, target), self.dataset_size)
-            if not (torch.compiler.is_compiling() or self._lk_checked) and each.requires_grad:
-                check_pairs(each, (output, target), level)
-                check_reached(self, each, (output, target), level)
-                self._lk_checked = True
+            reached = Reached(self, (x, output, target))
+            each = checked(self.log_likelihood(output, target), self.dataset_size)
+            reached.check(each, level)
+            check_pairs(each, (output, target), level)
             # A sum over many examples may overflow float16.
             share = self.dataset_size / (each.shape[0] * len(outputs))
             parts.append(single(each).sum() * share)
-        likelihood = sum(parts[1:], parts[0])
+        return sum(parts[1:], parts[0])
+
+    def _bound(
+        self, likelihood: Tensor, output: Any, kl_weight: float | Tensor | None, level: int
+    ) -> Bound:
+        weight = self.kl_weight if kl_weight is None else _weight(kl_weight)
         penalty = neg_kl(self)
         value = likelihood + weight * penalty
-        if not isinstance(outputs[0], Moments) and not _draws(self.model):
+        if not isinstance(output, Moments) and not draws(self.model):
             _refuse_means("The model", value, level)
         elif is_silent(self.log_likelihood):
             _refuse_means("The module of log_likelihood", value, level)
@@ -295,12 +302,6 @@ def _refuse_means(what: str, value: Tensor, level: int) -> None:
         warnings.warn(f"{said}, and the value is not a bound. {use}", stacklevel=level)
 
 
-def _draws(part: torch.nn.Module) -> bool:
-    """Whether variational layers draw noise, or a `VBP` computes moments, or there are none."""
-    found = [each for each in part.modules() if isinstance(each, (VBP, VariationalModule))]
-    return not found or any(isinstance(each, VBP) or each._lk_draws for each in found)
-
-
 def _size(value: Any) -> int:
     size = whole_number("dataset_size", value, "len(dataset)")
     if size < 1:
@@ -326,25 +327,3 @@ def _weight(value: Any) -> float | Tensor:
             "bound"
         )
     return weight
-
-
-def _checked(each: Any, dataset_size: int) -> Tensor:
-    if not isinstance(each, Tensor) or not each.is_floating_point():
-        given = f"a tensor of {each.dtype}" if isinstance(each, Tensor) else type_name(each)
-        raise TypeError(
-            f"log_likelihood must return a tensor of floats, but returned {given}: return one "
-            "number for each example"
-        )
-    if not each.ndim:
-        raise ValueError(
-            "log_likelihood returned a scalar, which may be a sum or a mean: return one number for "
-            "each example"
-        )
-    if not each.shape[0]:
-        raise ValueError("the minibatch is empty: leave it out")
-    if each.shape[0] > dataset_size:
-        raise ValueError(
-            f"the minibatch has {each.shape[0]} examples, more than dataset_size={dataset_size}: "
-            "pass the size of the whole data set"
-        )
-    return each

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dis
 import inspect
-import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -80,7 +79,8 @@ def refuse_loss(function: Any) -> None:
     """Raise TypeError if a log-likelihood is a loss of torch."""
     while isinstance(function, partial):
         function = function.func
-    code = type(function).forward if isinstance(function, torch.nn.Module) else function
+    is_module = isinstance(function, torch.nn.Module)
+    code = getattr(type(function), "forward", None) if is_module else function
     if getattr(code, "__module__", None) in ("torch.nn.modules.loss", "torch.nn.functional"):
         name = getattr(function, "__name__", None) or type(function).__name__
         raise TypeError(
@@ -96,7 +96,7 @@ def _warn_of_unregistered(function: Any, model: torch.nn.Module) -> None:
     They are not registered, because a copy of the function would read the same ones.
     """
     own = {id(each) for each in model.parameters()}
-    for name, value in _reads(function, set()):
+    for name, value in reads(function, set()):
         parts = [*held(value)]
         modules = [each for each in parts if isinstance(each, torch.nn.Module)]
         others = [
@@ -118,80 +118,13 @@ def _warn_of_unregistered(function: Any, model: torch.nn.Module) -> None:
             return
 
 
-def is_silent(function: Any) -> bool:
-    """Whether variational layers of a log-likelihood are trained, but none draws noise."""
-    parts = function.modules() if isinstance(function, torch.nn.Module) else ()
-    layers = [each for each in parts if isinstance(each, VariationalModule)]
-    trained = any(x.requires_grad for layer in layers for x in layer.parameters())
-    return trained and not any(layer._lk_draws for layer in layers)
-
-
-def check_pairs(value: torch.Tensor, given: Any, level: int) -> None:
-    """Warn of a sum of shapes (M, 1) and (M,), which has a row and a column for each example."""
-    count, square = len(value), tuple(value.shape[:2])
-    sizes = {n for x in held(given) if isinstance(x, torch.Tensor) for n in x.shape[1:]}
-    # The log-likelihood of the next token has one element less than there are tokens.
-    if count > 1 and square == (count, count) and sizes.isdisjoint((count, count + 1)):
-        warnings.warn(
-            f"log_likelihood returned shape {tuple(value.shape)} for {count} examples, perhaps "
-            f"because shapes ({count}, 1) and ({count},) were added: sum over all dimensions but "
-            "the first before",
-            stacklevel=level,
-        )
-
-
-def check_reached(elbo: torch.nn.Module, value: torch.Tensor, given: Any, level: int) -> None:
-    """Warn of parameters that the log-likelihood depends on and that an `ELBO` does not have.
-
-    The graph of `value` tells of them however the function reads them. It ends at what the function
-    was `given`, or is not followed if no tensor is found there. A module that holds the ELBO may
-    have parameters of its own.
-    """
-    function: Any = elbo.log_likelihood
-    tensors = [x for x in held(given) if isinstance(x, torch.Tensor)]
-    if getattr(elbo, "_is_replica", False) or not any(x.requires_grad for x in tensors):
-        return
-    read = [] if isinstance(function, torch.nn.Module) else [x for _, x in _reads(function, set())]
-    known = held([elbo, function, getattr(function, "_constants", None), read], objects=True)
-    around = [x for x in known if isinstance(x, torch.nn.Module) and elbo in x.modules()]
-    inside, parts = {*elbo.modules()}, {part for outer in around for part in outer.modules()}
-    fsdp = sys.modules.get("torch.distributed.fsdp")
-    if fsdp is not None and any(isinstance(each, fsdp.FSDPModule) for each in parts):
-        return  # The parameters of a call are others.
-    own = {
-        id(each)
-        for module in parts
-        if module in inside or not isinstance(module, VariationalModule)
-        for each in module.parameters(recurse=False)
-    }
-    own.update(map(id, tensors))
-    ends = {x.grad_fn for x in tensors}
-    nodes = [value.grad_fn]
-    while nodes:
-        node: Any = nodes.pop()
-        if node is None or node in ends:
-            continue
-        ends.add(node)
-        nodes += [following for following, _ in node.next_functions]
-        leaf = getattr(node, "variable", None)
-        if type(leaf) is torch.nn.Parameter and id(leaf) not in own:
-            warnings.warn(
-                f"log_likelihood depends on a parameter of shape {tuple(leaf.shape)} that the ELBO "
-                "does not have, so elbo.parameters() leaves it out, and the bound its KL if it has "
-                "one: pass functools.partial of a function that takes it as an argument, or let "
-                "its module hold the ELBO",
-                stacklevel=level,
-            )
-            return
-
-
 def _warn_of_left_out(function: Any, model: torch.nn.Module) -> bool:
     """Warn of variational layers that a function runs, perhaps those of a module around the model.
 
     That module has their parameters, but the bound has not their KL.
     """
     own = {*model.modules()}
-    for name, value in _reads(function, set(), model):
+    for name, value in reads(function, set(), model):
         parts = {*value.modules()} if isinstance(value, torch.nn.Module) else set()
         if model not in parts and any(isinstance(each, VariationalModule) for each in parts - own):
             warnings.warn(
@@ -204,7 +137,7 @@ def _warn_of_left_out(function: Any, model: torch.nn.Module) -> bool:
     return False
 
 
-def _reads(
+def reads(
     value: Any, seen: set[int], within: torch.nn.Module | None = None
 ) -> Iterator[tuple[str, Any]]:
     """Yield the names and values that a function reads, and that functions read which it reads.
@@ -236,7 +169,7 @@ def _reads(
         if not isinstance(code, FunctionType) or id(code) in seen:
             continue
         if str(code.__module__).partition(".")[0] not in ("logunif_kl", "torch"):
-            yield from _reads(each, seen, within)
+            yield from reads(each, seen, within)
 
 
 def _names(code: CodeType) -> tuple[set[str], set[str]]:

@@ -151,6 +151,9 @@ def _equal(one: Tensor, other: Tensor) -> bool:
 class VariationalModule(StochasticModule):
     """The base of modules with Gaussian weights."""
 
+    _lk_conversions: int = 0
+    """The number of calls of `to_variational` in this process."""
+
     def _lk_weights(self) -> list[Weight]:
         """Return the Gaussian weights of the module."""
         raise NotImplementedError
