@@ -37,6 +37,8 @@ _EXPONENTIAL = 1.0 + EULER  # the entropy of log X for X ~ Exp(1)
 
 
 def _loguniform(a: float, b: float) -> float:
+    if b < 2.0 * a:
+        return math.log(math.log1p((b - a) / a))
     return math.log(math.log(b / a) if b / a < math.inf else math.log(b) - math.log(a))
 
 

@@ -1275,7 +1275,7 @@ class Holder(torch.nn.Module):
     def forward(self, x):
         if x.isnan().any():
             raise ValueError
-        return sum(each.pow(2).sum() for each in self.held)
+        return sum(getattr(each, "weight", each).pow(2).mean() for each in self.held)
 
 
 def _held(what, rows):
@@ -1299,7 +1299,36 @@ def _held(what, rows):
     return Held
 
 
+class Features(torch.nn.Module):
+    """A part that no trace follows, whose layers the network also calls itself."""
+
+    def __init__(self):
+        super().__init__()
+        linear = torch.nn.Linear
+        self.part = Confident(torch.nn.Sequential(linear(6, 8), torch.nn.ReLU(), linear(8, 8)))
+        self.out = torch.nn.Linear(8, 3)
+
+    def prune(self):
+        self.part.net[2].weight[2:5] = self.part.net[0].weight[:3] = 0.0
+        self.out.weight[:, 7] = 0.0
+
+    def forward(self, x):
+        return self.out(self.part.net(x)) + self.part(x)
+
+
+class Confident(torch.nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        if x.isnan().any():
+            raise ValueError
+        return self.net(x).softmax(-1).amax(-1, keepdim=True)
+
+
 HOLDERS = {
+    "parent": Features,
     "convolution": TiedCoder,
     "bag": TiedBag,
     **{
@@ -1310,6 +1339,8 @@ HOLDERS = {
             "weight": lambda layer: [layer.weight],
             "bias": lambda layer: [layer.bias],
             "object": lambda layer: Keeper(layer.weight),
+            "layer": lambda layer: [layer],
+            "object that holds the layer": Keeper,
         }.items()
     },
 }

@@ -380,6 +380,28 @@ def test_variational_layers_of_a_prior_are_not_pruned():
     torch.testing.assert_close(nn.kl(model), expected)
 
 
+class Wide:
+    """N(0, variance), without an ``__eq__``."""
+
+    def __init__(self, variance):
+        self.variance = [variance]
+
+    def neg_kl(self, mu, log_sigma2):
+        ratio = log_sigma2 - math.log(self.variance[0])
+        return -0.5 * (mu * mu / self.variance[0] + ratio.exp() - 1.0 - ratio)
+
+
+def test_tied_layers_have_equal_priors():
+    def tied(*variances):
+        one, two = (nn.VariationalLinear(3, 3, penalty=Wide(each)) for each in variances)
+        two.weight, two.log_sigma2 = one.weight, one.log_sigma2
+        return torch.nn.Sequential(one, two)
+
+    assert nn.kl(tied(2.0, 2.0)) > 0.0
+    with pytest.raises(ValueError, match="share a weight, so its KL counts once, but the penalty"):
+        nn.kl(tied(1.0, 100.0))
+
+
 def test_another_penalty_than_a_module():
     layer = nn.VariationalLinear(3, 2, penalty=Learned())
     layer.penalty = "exact"

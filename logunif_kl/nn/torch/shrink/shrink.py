@@ -82,16 +82,21 @@ def _not_followed(
     hooks = (hook for each in dicts for hook in each.values())
     read_by_hooks = [x for h in hooks if not is_mask(h) for x in held(h, objects=True)]
     hooked = {id(each) for each in read_by_hooks}
-    for each in read_by_hooks:
-        if isinstance(each, nn.Module):
-            hooked.update(map(id, each.modules()))
     # A copy gives other modules that hold a tensor of a layer that of the new layer.
     untraced = {*model.modules()} - {part.module for part in traced}
+    held_apart = (x for m in untraced for k, x in vars(m).items() if k != "_modules")
+    others = (x for each in held_apart for x in held(each, objects=True))
+    for each in (*read_by_hooks, *others):
+        if isinstance(each, nn.Module):
+            hooked.update(map(id, each.modules()))
     of_layers, of_others = (
         {id(x) for m in untraced if (m in layers) is own for x in _tensors(m)}
         for own in (True, False)
     )
     of_others |= _held_by_objects(model, layers)
+    # Other code may call their layers, too.
+    whole = [m for m in untraced if calls[id(m)] and m not in given]
+    inside = {id(each) for m in whole for each in m.modules()}
     found = {}
     for module in given:
         elsewhere = of_others if module in layers else of_layers
@@ -99,14 +104,14 @@ def _not_followed(
             found[module] = "other modules have their tensors, too"
         elif id(module) in read:
             found[module] = "the forward reads their tensors"
-        elif not calls[id(module)]:
+        elif id(module) in inside or not calls[id(module)]:
             found[module] = "no trace of the forward finds them (see drop_units of to_sparse)"
         elif calls[id(module)] > 1 or times[id(module)] > 1:
             found[module] = "they are called several times, or have several names"
         elif not hooked.isdisjoint(map(id, (module, *_tensors(module)))) or any(
             part.observed(module) for part in traced
         ):
-            found[module] = "hooks observe them, or they stay in training mode"
+            found[module] = "hooks or other modules hold them, or they stay in training mode"
     return found
 
 

@@ -265,9 +265,11 @@ def _differ(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, torch.nn.Module) or isinstance(theirs, torch.nn.Module):
         return True
     try:
-        same = type(ours) is type(theirs) and getattr(type(ours), "__eq__", None) is object.__eq__
-        return bool(ours != theirs) and not same
-    except (RuntimeError, TypeError, ValueError):  # of arrays
+        if type(ours) is type(theirs) and getattr(type(ours), "__eq__", None) is object.__eq__:
+            one, other = vars(ours), vars(theirs)
+            return one.keys() != other.keys() or any(_differ(one[key], other[key]) for key in one)
+        return bool(ours != theirs)
+    except (RuntimeError, TypeError, ValueError):  # of arrays, or there is no ``__dict__``
         return False
 
 
