@@ -1424,3 +1424,16 @@ def test_values_that_were_assigned_to_another_network():
     loaded = nn.load_sparse(plain, values)
     held = {x.data_ptr() for x in values.values()}
     assert held.isdisjoint(x.data_ptr() for x in loaded.state_dict().values())
+
+
+def test_a_dtype_or_a_device_that_the_forward_reads():
+    def run(self, x):
+        x = x.to(next(self.parameters()).device).to(self.b.weight.dtype)
+        return self.b(torch.relu(self.a(x)))
+
+    torch.manual_seed(0)
+    model, x = Model(run), torch.randn(3, 5)
+    model.a.register_full_backward_hook(lambda *given: None)
+    compact = nn.to_compact(model)
+    assert len(compact.a.weight) == 6
+    torch.testing.assert_close(compact(x), model(x))

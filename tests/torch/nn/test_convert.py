@@ -471,13 +471,20 @@ def test_a_refused_option_changes_nothing(options, words):
     assert type(model.cell) is torch.nn.Linear
 
 
-def test_a_network_that_holds_its_optimizer():
-    class Agent(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = torch.nn.Linear(3, 2)
-            self.optimizers = [torch.optim.SGD(self.parameters(), 0.1)]
+class Agent(torch.nn.Module):
+    """A network that holds a scheduler of an optimizer."""
 
-    words = "^'optimizers' of module '0' is an optimizer that was made before the conversion"
+    def __init__(self, names):
+        super().__init__()
+        self.layer, self.temperature = torch.nn.Linear(3, 2), torch.nn.Parameter(torch.ones(()))
+        trained = [p for name, p in self.named_parameters() if name in names]
+        self.schedulers = [torch.optim.lr_scheduler.StepLR(torch.optim.SGD(trained, 0.1), 10)]
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_a_network_that_holds_its_optimizer(inplace):
+    model = torch.nn.Sequential(Agent(["temperature", "layer.weight"]))
+    words = "^'schedulers' of module '0' holds an optimizer that was made before the conversion"
     with pytest.warns(UserWarning, match=words):
-        nn.to_variational(torch.nn.Sequential(Agent()))
+        nn.to_variational(model, inplace=inplace)
+    nn.to_variational(torch.nn.Sequential(Agent(["temperature", "layer.bias"])), inplace=inplace)

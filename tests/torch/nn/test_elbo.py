@@ -744,15 +744,23 @@ def _frozen():
     return elbo
 
 
-def _again(copied):
+def _again(how):
     """Run an ELBO before its decoder, or that of a copy, becomes another."""
     coder, x = Coder(torch.nn.Linear(3, 4), holds=True), torch.randn(5, 4)
-    if copied:
+    if how == "copied":
         coder.elbo.log_likelihood = lambda h, x: coder.likelihood(h, x)
+    elif how == "trained":
+        coder.elbo.log_likelihood = Decodes(lambda decoder, h: decoder(h))
+        coder.elbo.log_likelihood.scale.requires_grad_(False)
     coder.elbo(x, x)
-    if copied:
+    if how == "copied":
         return copy.deepcopy(coder.elbo)
-    coder.decoder = nn.to_variational(coder.decoder)
+    if how == "converted":
+        coder.decoder = nn.to_variational(coder.decoder)
+    elif how == "trained":
+        coder.elbo.log_likelihood.scale.requires_grad_(True)
+    else:
+        coder.decoder = nn.VariationalLinear(3, 4)
     return coder.elbo
 
 
@@ -799,8 +807,10 @@ NOT_REGISTERED = {
         10,
     ),
     "the model is frozen": _frozen,
-    "a copy": lambda: _again(copied=True),
-    "converted after a call": lambda: _again(copied=False),
+    "a copy": lambda: _again("copied"),
+    "converted after a call": lambda: _again("converted"),
+    "assigned after a call": lambda: _again("assigned"),
+    "trained after a call": lambda: _again("trained"),
     "in place": lambda: nn.ELBO(
         torch.nn.Sequential(nn.VariationalLinear(4, 4)),
         Decodes(_in_place, torch.nn.Parameter(torch.ones(()))),
@@ -967,6 +977,20 @@ def test_the_layers_of_a_likelihood_draw_noise_too(context):
         elbo(x, x)
     decoder.requires_grad_(False)
     elbo(x, x).loss.backward()
+    elbo.eval().requires_grad_(False)
+    with context(elbo.model), pytest.warns(UserWarning, match=words):
+        elbo(x, x)
+
+
+def test_layers_before_a_vbp_draw_noise():
+    last = nn.VBP(nn.VariationalLinear(3, 2))
+    model, x = torch.nn.Sequential(nn.VariationalLinear(4, 3), last), torch.randn(5, 4)
+    elbo = nn.ELBO(model, lambda h, y: nn.normal_log_likelihood(h.mean, y), 10)
+    elbo(x, x[:, :2]).loss.backward()
+    with pytest.raises(RuntimeError, match="The model is in evaluation mode"):
+        elbo.eval()(x, x[:, :2])
+    with nn.sampling(elbo):
+        elbo(x, x[:, :2])
 
 
 def test_a_sum_of_tasks_that_pairs_examples():

@@ -402,6 +402,45 @@ def test_tied_layers_have_equal_priors():
         nn.kl(tied(1.0, 100.0))
 
 
+class Centre(torch.nn.Module):
+    """N(mean of another layer, 1)."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def neg_kl(self, mu, log_sigma2):
+        return -0.5 * ((mu - self.layer.weight) ** 2 + log_sigma2.exp() - 1.0 - log_sigma2)
+
+
+def test_a_layer_of_the_network_that_a_prior_holds():
+    torch.manual_seed(0)
+    one = nn.VariationalLinear(3, 3, posterior=nn.Additive(initial=-1.0))
+    two = nn.VariationalLinear(3, 3, posterior=nn.Additive(initial=-1.0), penalty=Centre(one))
+    model, x = torch.nn.Sequential(one, two).eval(), torch.randn(5, 3)
+    small = nn.to_deterministic(model, 3.0)
+    assert nn.sparsity(model).weights == 18
+    assert {type(each) for each in nn.to_compact(model)} == {torch.nn.Linear}
+    torch.testing.assert_close(nn.to_sparse(model)(x), small(x))
+    torch.testing.assert_close(nn.prune(model)(x), small(x))
+
+
+class OfTheClass(Wide):
+    scale = torch.nn.Parameter(torch.zeros(()))
+
+    def __init__(self):
+        super().__init__(2.0)
+
+    def neg_kl(self, mu, log_sigma2):
+        return super().neg_kl(mu, log_sigma2) * self.scale.exp()
+
+
+def test_a_parameter_that_only_the_kl_depends_on():
+    elbo = nn.ELBO(nn.VariationalLinear(3, 3, penalty=OfTheClass()), nn.normal_log_likelihood, 10)
+    with pytest.warns(UserWarning, match="^the KL depends on a parameter of shape"):
+        elbo(torch.ones(2, 3), torch.ones(2, 3))
+
+
 def test_another_penalty_than_a_module():
     layer = nn.VariationalLinear(3, 2, penalty=Learned())
     layer.penalty = "exact"

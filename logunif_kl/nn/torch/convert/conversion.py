@@ -101,17 +101,20 @@ def conversion(model: torch.nn.Module) -> Conversion:
 
 
 def priors(model: torch.nn.Module) -> set[torch.nn.Module]:
-    """Return the modules of priors that layers of a model hold, which are not of the network."""
+    """Return the modules of priors that layers of a model hold, and that the network has not."""
     held = (
         module._lk_weights() for module in model.modules() if isinstance(module, VariationalModule)
     )
     penalties = (weight.penalty for each in held for weight in each)
-    return {
-        module
-        for penalty in penalties
-        if isinstance(penalty, torch.nn.Module)
-        for module in penalty.modules()
-    }
+    found = {each for each in penalties if isinstance(each, torch.nn.Module)}
+    if not found:
+        return found
+    own, left = {model}, [model]
+    while left:
+        parts = {*left.pop().children()} - own - found
+        own |= parts
+        left += parts
+    return {module for penalty in found for module in penalty.modules()} - own
 
 
 def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor]]]:
@@ -193,15 +196,24 @@ def warn_of_kept(model: torch.nn.Module) -> None:
 
 
 def warn_of_optimizers(model: torch.nn.Module) -> None:
-    """Warn of modules that hold an optimizer, which does not have the new variances."""
+    """Warn of modules that hold an optimizer of means, which does not have their variances."""
+    gaussian = [m for m in model.modules() if isinstance(m, VariationalModule)]
+    pairs = [
+        [{id(own) for own in weight.sources(name)} for name in (weight.name, weight.parameters[0])]
+        for module in gaussian
+        for weight in module._lk_weights()
+    ]
     for path, module in model.named_modules():
         for name, value in vars(module).items():
-            if any(isinstance(each, torch.optim.Optimizer) for each in held(value)):
-                warnings.warn(
-                    f"{name!r} of {shown_name(path)} is an optimizer that was made before the "
-                    "conversion, and does not train the new variances: make it anew",
-                    stacklevel=3,
-                )
+            parts = (each for each in held(value, objects=True))
+            for each in (each for each in parts if isinstance(each, torch.optim.Optimizer)):
+                trained = {id(x) for group in each.param_groups for x in group["params"]}
+                if any(trained & means and not trained & variances for means, variances in pairs):
+                    warnings.warn(
+                        f"{name!r} of {shown_name(path)} holds an optimizer that was made before "
+                        "the conversion, and does not train the new variances: make it anew",
+                        stacklevel=3,
+                    )
 
 
 def _held(module: torch.nn.Module) -> Iterator[int]:

@@ -50,9 +50,12 @@ class Part(NamedTuple):
         return found
 
     def read(self) -> set[int]:
-        """Return the `id` of all modules that hold a tensor which the code itself reads."""
+        """Return the `id` of all modules that hold a tensor which the code itself reads.
+
+        Not those of which it reads the dtype or the device alone.
+        """
         nodes = (node for graph in self.graphs for node in graph.nodes if node.op == "get_attr")
-        targets = {str(node.target) for node in nodes}
+        targets = {str(node.target) for node in nodes if not all(map(_asks_for_kind, node.users))}
         found = {id(self.module.get_submodule(each.rpartition(".")[0])) for each in targets}
         named = self.module.named_parameters(remove_duplicate=False)
         tensors = {id(parameter) for name, parameter in named if name in targets}
@@ -126,7 +129,8 @@ class _Tracer(fx.Tracer):
             if path and (path in layers or observed(module) or self._is_whole(module, deep)):
                 call = partial(self._call, path)
                 module.__dict__["forward"] = call
-                for hooks in (module._forward_pre_hooks, module._forward_hooks):
+                forward = module._forward_pre_hooks, module._forward_hooks
+                for hooks in (*forward, module._backward_pre_hooks, module._backward_hooks):
                     hooks.clear()
 
     def _call(self, path: str, *args: Any, **kwargs: Any) -> fx.Proxy:
@@ -137,6 +141,10 @@ class _Tracer(fx.Tracer):
             return False
         ours = type(module).__module__.startswith("logunif_kl.")
         return not deep or ours or self.is_leaf_module(module, "")
+
+
+def _asks_for_kind(node: fx.Node) -> bool:
+    return node.target is getattr and node.args[1] in ("dtype", "device")
 
 
 def _hash(constant: torch.Tensor) -> str:

@@ -176,7 +176,7 @@ class ELBO(torch.nn.Module):
             self._modules.pop(name, None)
             value = registered(value, self.model)
         if name in ("model", "log_likelihood"):
-            self._lk_checked = None
+            self._lk_checked = None, 0
         super().__setattr__(name, value)
 
     if TYPE_CHECKING:
@@ -205,11 +205,12 @@ class ELBO(torch.nn.Module):
         TypeError, ValueError, RuntimeError
             As for `bound`.
         """
+        reached = Reached(self, level=6)
         mask = None if self.mask_from is None else Mask(self.mask_from)
         with nullcontext() if mask is None else masked_by(self, mask):
             outputs = [call(self.model, x) for _ in range(self.samples)]
-            likelihood = self._expected(x, outputs, target, level=6)
-        return self._bound(likelihood, outputs[0], kl_weight, level=6)
+            likelihood = self._expected(x, outputs, target, reached)
+        return self._bound(likelihood, outputs[0], kl_weight, reached)
 
     def bound(self, output: Any, target: Any, kl_weight: float | Tensor | None = None) -> Bound:
         """Estimate the bound from an output that the model has already returned.
@@ -242,33 +243,34 @@ class ELBO(torch.nn.Module):
                 f"mask_from={self.mask_from:g} masks the means when the ELBO calls the model, and "
                 "bound() was given an output: call elbo(x, target), or set mask_from to None"
             )
-        outputs = [logits_of(output)]
-        likelihood = self._expected(None, outputs, target, level=4)
-        return self._bound(likelihood, outputs[0], kl_weight, level=4)
+        reached, outputs = Reached(self, level=4), [logits_of(output)]
+        likelihood = self._expected(None, outputs, target, reached)
+        return self._bound(likelihood, outputs[0], kl_weight, reached)
 
-    def _expected(self, x: Any, outputs: list[Any], target: Any, level: int) -> Tensor:
-        """Estimate the expected log-likelihood of all data. Warnings point to the user's call."""
+    def _expected(self, x: Any, outputs: list[Any], target: Any, reached: Reached) -> Tensor:
+        """Estimate the expected log-likelihood of all data."""
         parts = []
         for output in outputs:
-            reached = Reached(self, (x, output, target))
+            reached.begin((x, output, target))
             each = checked(self.log_likelihood(output, target), self.dataset_size)
-            reached.check(each, level)
-            check_pairs(each, (output, target), level)
+            reached.check(each)
+            check_pairs(each, (output, target), reached.level)
             # A sum over many examples may overflow float16.
             share = self.dataset_size / (each.shape[0] * len(outputs))
             parts.append(single(each).sum() * share)
         return sum(parts[1:], parts[0])
 
     def _bound(
-        self, likelihood: Tensor, output: Any, kl_weight: float | Tensor | None, level: int
+        self, likelihood: Tensor, output: Any, kl_weight: float | Tensor | None, reached: Reached
     ) -> Bound:
         weight = self.kl_weight if kl_weight is None else _weight(kl_weight)
         penalty = neg_kl(self)
+        reached.check_penalty(penalty)
         value = likelihood + weight * penalty
-        if not isinstance(output, Moments) and not draws(self.model):
-            _refuse_means("The model", value, level)
-        elif is_silent(self.log_likelihood):
-            _refuse_means("The module of log_likelihood", value, level)
+        if not draws(self.model, isinstance(output, Moments)):
+            _refuse_means("The model", value, reached.level)
+        elif is_silent(self.log_likelihood, value.requires_grad):
+            _refuse_means("The module of log_likelihood", value, reached.level)
         return Bound(value, likelihood, penalty, weight, self.dataset_size)
 
     def extra_repr(self) -> str:

@@ -42,18 +42,28 @@ def checked(each: Any, dataset_size: int) -> Tensor:
     return each
 
 
-def draws(part: torch.nn.Module) -> bool:
-    """Whether variational layers draw noise, or a `VBP` computes moments, or there are none."""
-    found = [each for each in part.modules() if isinstance(each, (VBP, VariationalModule))]
-    return not found or any(isinstance(each, VBP) or each._lk_draws for each in found)
+def draws(part: torch.nn.Module, moments: bool = False) -> bool:
+    """Whether variational layers draw noise, or there are none but those of a `VBP`.
+
+    Without a `VBP`, `moments` can be computed of layers that draw none.
+    """
+    found = [each for each in part.modules() if isinstance(each, VBP)]
+    if moments and not found:
+        return True
+    inside = {each for vbp in found for each in vbp.modules()}
+    layers = [m for m in part.modules() if isinstance(m, VariationalModule) and m not in inside]
+    return not layers or any(each._lk_draws for each in layers)
 
 
-def is_silent(function: Any) -> bool:
-    """Whether variational layers of a log-likelihood are trained, but none draws noise."""
+def is_silent(function: Any, training: bool) -> bool:
+    """Whether no variational layer of a log-likelihood draws noise.
+
+    In `training`, frozen layers may be a part of the likelihood that has no noise.
+    """
     if not isinstance(function, torch.nn.Module) or draws(function):
         return False
     layers = (each for each in function.modules() if isinstance(each, VariationalModule))
-    return any(x.requires_grad for layer in layers for x in layer.parameters())
+    return not training or any(x.requires_grad for layer in layers for x in layer.parameters())
 
 
 def check_pairs(value: Tensor, given: Any, level: int) -> None:
@@ -73,37 +83,56 @@ def check_pairs(value: Tensor, given: Any, level: int) -> None:
 
 
 class Reached:
-    """What a log-likelihood is given before a call, where the graph of its value ends.
+    """The parameters that the terms of a bound depend on, in one call of an `ELBO`.
 
-    The graph tells of every parameter, however the function reads it. It is followed in the first
-    call, in that of a copy, and in the first after other modules became variational.
+    The graphs of the terms tell of every parameter, however a function reads it. They are followed
+    in the calls 1, 2, 4, 8... until one is told of, and again if the ELBO is another after a copy,
+    or other modules become variational. Warnings point to the user's call, `level` frames above.
     """
 
-    def __init__(self, elbo: Any, given: Any) -> None:
+    def __init__(self, elbo: Any, level: int) -> None:
+        self.level = level
         self._elbo = elbo
-        self._asks = not torch.compiler.is_compiling() and self._is_new()
-        tensors = (
-            [x for x in held(given, objects=True) if isinstance(x, Tensor)] if self._asks else []
-        )
-        # Before the call, because the function may change a tensor in place.
-        self._ends = {x.grad_fn for x in tensors}
-        self._known = {id(x) for x in tensors}
+        self._ends: set[Any] = set()
+        self._known: set[int] = set()
+        self._asks = False
+        if torch.compiler.is_compiling() or not torch.is_grad_enabled() or transformed():
+            return
+        key = id(elbo), VariationalModule._lk_conversions
+        before, calls = elbo._lk_checked
+        calls = calls + 1 if before == key else 1
+        elbo.__dict__["_lk_checked"] = key, calls
+        self._asks = not calls & (calls - 1) and not getattr(elbo, "_is_replica", False)
 
-    def _now(self) -> tuple[int, int]:
-        return id(self._elbo), VariationalModule._lk_conversions
+    def begin(self, given: Any) -> None:
+        """Note what the log-likelihood is given, where its graph ends.
 
-    def _is_new(self) -> bool:
-        is_replica = getattr(self._elbo, "_is_replica", False)
-        return not (self._elbo._lk_checked == self._now() or is_replica or transformed())
+        This is before it is called, because it may change a tensor in place.
+        """
+        if self._asks:
+            tensors = [x for x in held(given, objects=True) if isinstance(x, Tensor)]
+            self._ends.update(x.grad_fn for x in tensors)
+            self._known.update(map(id, tensors))
 
-    def check(self, value: Tensor, level: int) -> None:
-        """Warn of a parameter that `value` depends on.
+    def check(self, likelihood: Tensor) -> None:
+        """Warn of a parameter that the log-likelihood depends on and that the ELBO does not have.
 
         A module that holds the ELBO may have parameters of its own.
         """
+        self._check(
+            "log_likelihood",
+            likelihood,
+            "and the bound its KL if it has one: pass functools.partial of a function that takes "
+            "it as an argument, or let its module hold the ELBO",
+        )
+
+    def check_penalty(self, neg_kl: Tensor) -> None:
+        """Warn of a parameter that only the KL depends on, in a prior that is no module."""
+        self._check("the KL", neg_kl, "and its state_dict: make the prior a torch.nn.Module")
+
+    def _check(self, what: str, value: Tensor, so: str) -> None:
         if not self._asks or not value.requires_grad:
             return
-        self._elbo._lk_checked = self._now()
         parts = self._around()
         fsdp = sys.modules.get("torch.distributed.fsdp")
         if fsdp is not None:
@@ -121,12 +150,12 @@ class Reached:
         }
         for leaf in _leaves(value, self._ends):
             if isinstance(leaf, torch.nn.Parameter) and id(leaf) not in own:
+                self._asks = False
+                self._elbo.__dict__["_lk_checked"] = self._elbo._lk_checked[0], -1 << 62
                 warnings.warn(
-                    f"log_likelihood depends on a parameter of shape {tuple(leaf.shape)} that the "
-                    "ELBO does not have, so elbo.parameters() leaves it out, and the bound its KL "
-                    "if it has one: pass functools.partial of a function that takes it as an "
-                    "argument, or let its module hold the ELBO",
-                    stacklevel=level,
+                    f"{what} depends on a parameter of shape {tuple(leaf.shape)} that the ELBO "
+                    f"does not have, so elbo.parameters() leaves it out, {so}",
+                    stacklevel=self.level + 1,
                 )
                 return
 
@@ -156,6 +185,7 @@ def _leaves(value: Tensor, ends: Iterable[Any]) -> Iterator[Any]:
         nodes += [following for following, _ in node.next_functions]
         yield getattr(node, "variable", None)
         if hasattr(node, "run_function"):  # torch.utils.checkpoint with use_reentrant=True
-            parts = held([node.run_function], objects=True)
+            parts = [*held([node.run_function], objects=True)]
+            yield from (x for x in parts if isinstance(x, torch.nn.Parameter) and x.requires_grad)
             modules = [x for x in parts if isinstance(x, torch.nn.Module)]
             yield from (x for module in modules for x in module.parameters() if x.requires_grad)
