@@ -148,7 +148,7 @@ def held(value: Any, objects: bool = False) -> Iterator[Any]:
         seen.add(id(value))
         try:
             parts = [*_parts(value, objects)]
-        except ReferenceError:  # of a `weakref.proxy` whose object is gone
+        except Exception:  # of an object that cannot be read, such as the proxy of one that is gone
             continue
         yield value
         found += reversed(parts)

@@ -292,11 +292,13 @@ class TestSharedWeights:
         assert len(nn.named_kl(found)) == 1
         assert isinstance(weight.get_value(), jax.Array)
 
-    def test_other_static_fields_are_other_weights(self):
+    def test_shared_variables_have_one_posterior(self):
         module = Tied(nn.Multiplicative())
         bounded = replace(module.one.weight, posterior=nn.Multiplicative(max_log_alpha=0.0))
         module.other.weight = nnx.data(bounded)
-        assert len(nn.named_kl(module)) == 2
+        for function in (nn.kl, nn.sparsity):
+            with pytest.raises(ValueError, match="not its arrays or its posterior"):
+                function(module)
 
     def test_arrays_count_at_every_place(self):
         weight = nn.Weight.from_mean(jnp.ones(2))

@@ -1278,6 +1278,16 @@ class Holder(torch.nn.Module):
         return sum(getattr(each, "weight", each).pow(2).mean() for each in self.held)
 
 
+class Unregistered(torch.nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        vars(self)["layer"] = layer
+
+    @property
+    def weight(self):
+        return self.layer.weight
+
+
 def _held(what, rows):
     class Held(torch.nn.Module):
         def __init__(self):
@@ -1341,6 +1351,8 @@ HOLDERS = {
             "object": lambda layer: Keeper(layer.weight),
             "layer": lambda layer: [layer],
             "object that holds the layer": Keeper,
+            "list in a module that is not registered": lambda layer: [Unregistered(layer)],
+            "keys": lambda layer: {layer: 1.0},
         }.items()
     },
 }
@@ -1424,6 +1436,17 @@ def test_values_that_were_assigned_to_another_network():
     loaded = nn.load_sparse(plain, values)
     held = {x.data_ptr() for x in values.values()}
     assert held.isdisjoint(x.data_ptr() for x in loaded.state_dict().values())
+
+
+def test_a_sparse_tensor_of_the_network():
+    model, x = (
+        Model(lambda self, x: self.b(torch.relu(self.a(self.adjacency @ x)))),
+        torch.randn(3, 5),
+    )
+    model.adjacency = torch.eye(3).to_sparse()
+    compact = nn.to_compact(model)
+    assert len(compact.a.weight) == 6
+    torch.testing.assert_close(compact(x), model(x))
 
 
 def test_a_dtype_or_a_device_that_the_forward_reads():

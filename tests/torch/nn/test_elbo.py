@@ -887,6 +887,16 @@ def test_a_module_that_reads_the_module_that_holds_the_elbo(kind):
     coder.elbo(x, x).loss.backward()
 
 
+def test_a_partial_of_a_function_that_reads_the_module_that_holds_the_elbo():
+    coder, x = Coder(torch.nn.Linear(3, 4), holds=False), torch.randn(5, 4)
+
+    def function(h, x, log_sigma2):
+        return nn.normal_log_likelihood(coder.decoder(h), x, log_sigma2)
+
+    coder.elbo = nn.ELBO(coder.encoder, partial(function, log_sigma2=coder.log_sigma2), 10)
+    coder.elbo(x, x).loss.backward()
+
+
 def test_objects_that_a_log_likelihood_holds():
     elbo, x = nn.ELBO(nn.VariationalLinear(4, 4), Dead(), 10), torch.randn(5, 4)
     elbo(x, x).loss.backward()

@@ -425,6 +425,40 @@ def test_a_layer_of_the_network_that_a_prior_holds():
     torch.testing.assert_close(nn.prune(model)(x), small(x))
 
 
+def test_a_prior_that_holds_a_layer_of_the_network_to_convert():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    prior, last = Centre(model[0]), lambda name, _: name == "1"
+    with pytest.raises(TypeError, match="the penalty holds a part of the model, and a copy"):
+        nn.to_variational(model, modules=last, penalty=prior)
+    model = nn.to_variational(model, modules=last, penalty=prior, inplace=True)
+    assert model[1].penalty.layer is model[0]
+
+
+def test_a_sample_of_a_network_whose_prior_has_variational_layers():
+    model = nn.to_variational(torch.nn.Linear(3, 2), penalty=Hyper())
+    assert type(nn.to_sample(model)) is torch.nn.Linear
+
+
+class LowRank(torch.nn.Module):
+    """N(0, e^s), where s is a matrix of rank 2."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = (torch.nn.Parameter(torch.randn(*n)) for n in ((20, 2), (2, 30)))
+
+    def neg_kl(self, mu, log_sigma2):
+        s = self.one @ self.two
+        return -0.5 * (mu * mu / s.exp() + (log_sigma2 - s).exp() - 1.0 - log_sigma2 + s)
+
+
+def test_the_kl_of_a_prior_under_autocast_is_in_float32():
+    torch.manual_seed(0)
+    model = nn.VariationalLinear(30, 20, penalty=LowRank())
+    expected = nn.kl(model)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(nn.kl(model), expected, rtol=0.0, atol=0.0)
+
+
 class OfTheClass(Wide):
     scale = torch.nn.Parameter(torch.zeros(()))
 

@@ -34,8 +34,9 @@ def neg_kl(tree: Any, *, of: str | None = None, penalty: Any = "exact") -> Any:
         Flax NNX module itself, and not its state, in which Flax writes `Weight` nodes as dicts. In
         the module, store a weight as ``nnx.data(jax.tree.map(nnx.Param, weight))``, because
         Flax does not train bare arrays. `Weight` nodes that share all their NNX variables count
-        once, as in ``nnx.state``, and raise if they differ in arrays that are no variables. Use
-        ``nnx.jit`` and ``nnx.grad``, because `jax.jit` and `jax.grad` separate shared variables.
+        once, as in ``nnx.state``, and raise if they differ in arrays that are no variables, or in
+        the posterior. Use ``nnx.jit`` and ``nnx.grad``, because `jax.jit` and `jax.grad` separate
+        shared variables.
         Nodes of bare arrays count at every place where they occur, because `jax.jit` does not tell
         which of its arguments were the same array.
     of : {"weights", "scales"}, optional
@@ -154,17 +155,17 @@ def _each(tree: Any, of: str | None, penalty: Any) -> list[tuple[str, Array]]:
 
 def weights_of(tree: Any) -> list[tuple[str, Weight]]:
     """Return each `Weight` with its dotted path. Raise ValueError if the tree has none."""
-    arrays: dict[Hashable, Hashable] = {}
+    known: dict[Hashable, Hashable] = {}
     named: dict[str, Weight] = {}
     for path, node in _flat(tree):
         name = jax.tree_util.keystr(path, simple=True, separator=".")
         identity = _identity(node)
-        is_first = identity is None or identity[:2] not in arrays
-        if identity is not None and arrays.setdefault(identity[:2], identity[2]) != identity[2]:
+        is_first = identity is None or identity[1] not in known
+        if identity is not None and known.setdefault(identity[1], identity) != identity:
             raise ValueError(
-                f"the Weight {name!r} shares its variables with another one, but not its arrays, "
-                "so it is not clear whether they are one weight: make the arrays variables, too, "
-                "such as nnx.Variable"
+                f"the Weight {name!r} shares its variables with another one, but not its arrays or "
+                "its posterior, so it is not clear whether they are one weight: make the arrays "
+                "variables, too, such as nnx.Variable, and the posteriors equal"
             )
         if is_first:
             if name in named:

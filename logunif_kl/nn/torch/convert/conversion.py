@@ -154,6 +154,14 @@ def _is_matrix(parameters: Sequence[Tensor]) -> bool:
 def copied(model: torch.nn.Module, options: Mapping[str, Any]) -> torch.nn.Module:
     """Copy a model, but not what the layers will share with those that are variational already."""
     shared = {id(each): each for each in options.values() if each is not None}
+    own = {*model.modules()} - priors(model)
+    parts = held([*options.values()], objects=True)
+    modules = (x for each in parts if isinstance(each, torch.nn.Module) for x in each.modules())
+    if not own.isdisjoint(modules):
+        raise TypeError(
+            "the penalty holds a part of the model, and a copy of the model would have another: "
+            "pass inplace=True"
+        )
     try:
         return copy.deepcopy(model, {**copies(model), **shared})
     except RuntimeError:  # deepcopy refuses a tensor that autograd has computed

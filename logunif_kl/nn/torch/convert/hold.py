@@ -18,6 +18,7 @@ from ..noise.normal import StochasticModule, own_generator
 from ..predict.sampling import assigned, changing, sampling
 from ..weights.models import gaussians
 from ..weights.weight import VariationalModule, weights
+from .conversion import priors
 from .convert import to_deterministic
 
 Tensor = torch.Tensor
@@ -156,8 +157,9 @@ def to_sample(model: torch.nn.Module, generator: torch.Generator | None = None) 
 
 def _weights(model: torch.nn.Module) -> list[tuple[str, str, Tensor]]:
     """Return (module, name of the weight, sample) for all weights, within `sampled`."""
-    names = {module: name for name, module in model.named_modules()}
+    names, others = {module: name for name, module in model.named_modules()}, priors(model)
     return [
         (names[each.module], each.name, each.module._lk_sampled(each.name))
         for _, each in weights(model)
+        if each.module not in others
     ]

@@ -92,6 +92,10 @@ def approximate(penalty: Any, *tensors: Tensor) -> Tensor:
         from ....fitting import Fit
 
         if not isinstance(penalty, Fit):
+            device = tensors[0].device.type
+            if torch.is_autocast_enabled(device):  # Products of matrices would be in a half type.
+                with torch.autocast(device, enabled=False):
+                    return returned(penalty, tensors[0], penalty.neg_kl(*tensors))
             return returned(penalty, tensors[0], penalty.neg_kl(*tensors))
     x = tensors[0] if len(tensors) == 1 else _log_alpha(*tensors)
     numbers = _of_method(penalty) if isinstance(penalty, str) else _of_fit(penalty)

@@ -81,19 +81,18 @@ def _not_followed(
     dicts = (d for m in model.modules() for d in (m._forward_pre_hooks, m._forward_hooks))
     hooks = (hook for each in dicts for hook in each.values())
     read_by_hooks = [x for h in hooks if not is_mask(h) for x in held(h, objects=True)]
-    hooked = {id(each) for each in read_by_hooks}
     # A copy gives other modules that hold a tensor of a layer that of the new layer.
     untraced = {*model.modules()} - {part.module for part in traced}
-    held_apart = (x for m in untraced for k, x in vars(m).items() if k != "_modules")
-    others = (x for each in held_apart for x in held(each, objects=True))
-    for each in (*read_by_hooks, *others):
-        if isinstance(each, nn.Module):
-            hooked.update(map(id, each.modules()))
     of_layers, of_others = (
         {id(x) for m in untraced if (m in layers) is own for x in _tensors(m)}
         for own in (True, False)
     )
-    of_others |= _held_by_objects(model, layers)
+    held_apart = _held_apart(model, untraced)
+    of_others |= held_apart
+    hooked = {id(each) for each in read_by_hooks}
+    for each in (*read_by_hooks, *(m for m in model.modules() if id(m) in held_apart)):
+        if isinstance(each, nn.Module):
+            hooked.update(map(id, each.modules()))
     # Other code may call their layers, too.
     whole = [m for m in untraced if calls[id(m)] and m not in given]
     inside = {id(each) for m in whole for each in m.modules()}
@@ -127,14 +126,23 @@ class _Asked(dict[int, Any]):
         return super().get(key, default)
 
 
-def _held_by_objects(model: nn.Module, layers: Container[Any]) -> set[int]:
-    """Return the `id` of tensors that are copied, but not for a module, its lists or functions."""
-    tensors = (*model.parameters(), *model.buffers())
-    kept = {id(x): x for x in (*tensors, *(m for m in model.modules() if m in layers))}
-    asked = _Asked({**copies(model), **kept})
-    copy.deepcopy(model, asked)
-    modules = [m for m in model.modules() if m not in layers]
-    return asked.ids.intersection(map(id, tensors)) - {id(x) for m in modules for x in _tensors(m)}
+def _held_apart(model: nn.Module, untraced: Iterable[nn.Module]) -> set[int]:
+    """Return the `id` of modules and tensors that other modules hold without registering them.
+
+    They are what `copy.deepcopy` would copy for the attributes of those modules.
+    """
+    known = (*model.modules(), *model.parameters(), *model.buffers())
+    asked, found = _Asked({**copies(model), **{id(x): x for x in known}}), set[int]()
+    for module in untraced:
+        asked.ids.clear()
+        registered = "_modules", "_parameters", "_buffers"
+        for value in (x for k, x in vars(module).items() if k not in registered):
+            try:
+                copy.deepcopy(value, asked)
+            except Exception:  # a lock, or a part of a ScriptModule
+                asked.ids.update(map(id, held(value, objects=True)))
+        found |= asked.ids - {id(module), *map(id, _tensors(module))}
+    return found.intersection(map(id, known))
 
 
 def _tensors(module: nn.Module) -> list[nn.Parameter]:

@@ -22,7 +22,8 @@ def state(copied: list[Any]) -> list[Any]:
 
 def _of(each: Any) -> list[Any]:
     if isinstance(each, torch.Tensor):
-        return [each._version, each.data_ptr(), each.shape]
+        memory = each.data_ptr() if each.layout is torch.strided else None
+        return [each._version, memory, each.shape]
     found = attributes(each)
     if isinstance(each, dict):
         found += [*each, *each.values()]

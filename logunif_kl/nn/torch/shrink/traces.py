@@ -148,9 +148,11 @@ def _asks_for_kind(node: fx.Node) -> bool:
 
 
 def _hash(constant: torch.Tensor) -> str:
-    values = constant.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    constant = constant.detach()
     found = hashlib.sha256(f"{constant.dtype} {tuple(constant.shape)}".encode())
-    found.update(values.numpy().data)
+    parts = (constant._indices(), constant._values()) if constant.is_sparse else (constant,)
+    for each in parts:
+        found.update(each.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 

@@ -94,8 +94,9 @@ class ELBO(torch.nn.Module):
         PyTorch's ``state_dict()`` does not end. Its parameters are then those of that module alone,
         which an optimizer, a `DistributedDataParallel` or a ``prepare`` of accelerate needs to get
         instead of the ELBO. Parameters that a lambda or another function reads are left out: a
-        warning tells of them, at the latest in the first call that needs gradients, unless they
-        are frozen then, or the ELBO is compiled or sharded by FSDP. The sum of two bounds that
+        warning tells of them, at the latest in one of the calls 1, 2, 4, 8... with gradients,
+        unless the ELBO is compiled, sharded by FSDP or in a transform of `torch.func`. Tensors that
+        are no `Parameter` are never told of. The sum of two bounds that
         share layers counts their KL twice: pass ``kl_weight=0`` to one.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.

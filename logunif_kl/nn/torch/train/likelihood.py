@@ -162,11 +162,11 @@ class Reached:
     def _around(self) -> set[torch.nn.Module]:
         """Return the modules of the ELBO, and of modules that hold it, as far as they are known."""
         elbo, function = self._elbo, self._elbo.log_likelihood
-        is_module = isinstance(function, torch.nn.Module)
-        if is_module:
-            read: list[Any] = [vars(each) for each in function.modules()]
-        else:
-            read = [x for _, x in reads(function, set())]
+        functions, read = [function], list[Any]()
+        if isinstance(function, torch.nn.Module):
+            read += [vars(each) for each in function.modules()]
+            functions = [*getattr(function, "_constants", {}).values()]  # those of a partial
+        read += [x for each in functions for _, x in reads(each, set())]
         known = [*held([elbo, function, read], objects=True)]
         known += [each for x in known for each in referred(x)]
         modules = (x for x in known if isinstance(x, torch.nn.Module))
