@@ -23,6 +23,7 @@ from ....torch.isotropic import neg_kl_vector
 from ...penalty import is_exact
 from ...priors import returned
 from ...terms import Term, of_groups
+from ..noise.local import without_autocast
 from ..variances import alike
 from .proper import NormalPrior
 
@@ -92,11 +93,9 @@ def approximate(penalty: Any, *tensors: Tensor) -> Tensor:
         from ....fitting import Fit
 
         if not isinstance(penalty, Fit):
-            device = tensors[0].device.type
-            if torch.is_autocast_enabled(device):  # Products of matrices would be in a half type.
-                with torch.autocast(device, enabled=False):
-                    return returned(penalty, tensors[0], penalty.neg_kl(*tensors))
-            return returned(penalty, tensors[0], penalty.neg_kl(*tensors))
+            # Autocast would compute products of matrices in a half type.
+            with without_autocast(tensors[0].device.type):
+                return returned(penalty, tensors[0], penalty.neg_kl(*tensors))
     x = tensors[0] if len(tensors) == 1 else _log_alpha(*tensors)
     numbers = _of_method(penalty) if isinstance(penalty, str) else _of_fit(penalty)
     if numbers is None:
