@@ -3,6 +3,7 @@
 import copy
 import enum
 import functools
+import gc
 import itertools
 import threading
 import types
@@ -1436,6 +1437,55 @@ def test_values_that_were_assigned_to_another_network():
     loaded = nn.load_sparse(plain, values)
     held = {x.data_ptr() for x in values.values()}
     assert held.isdisjoint(x.data_ptr() for x in loaded.state_dict().values())
+
+
+def lists_made_anew(self, h):
+    self.skips, self.log = [h], {"width": 6, "names": ["a", "b"]}
+    return self.skips.pop()
+
+
+def only_in_training(self, h):
+    self.penalty = h.sum() if self.training else None
+    return h
+
+
+def filled_once(self, h):
+    if not hasattr(self, "scale"):
+        self.scale = 2.0
+    return h * self.scale
+
+
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize("function", [lists_made_anew, only_in_training, filled_once])
+def test_a_state_that_the_next_call_finds_again(function, trained):
+    torch.manual_seed(0)
+    model = Model(lambda self, x: self.b(function(self, torch.relu(self.a(x)))))
+    x = torch.randn(3, 5)
+    if trained:
+        model(x)
+        vars(model).pop("scale", None)
+        model.penalty = torch.ones(())
+    compact = nn.to_compact(model.eval())
+    assert len(compact.a.weight) == 6
+    for _ in range(2):
+        torch.testing.assert_close(compact(x), model(x))
+
+
+def test_a_shape_that_is_unpacked():
+    """Without the garbage collector, a frame that is kept would keep the activations."""
+
+    def run(self, x):
+        rows, _ = x.shape
+        return self.b(torch.relu(self.a(x))).reshape(rows, -1)
+
+    model, x = Model(run), torch.randn(3, 5)
+    gc.disable()
+    try:
+        compact = nn.to_compact(model)
+    finally:
+        gc.enable()
+    assert len(compact.a.weight) == 6
+    torch.testing.assert_close(compact(x), model(x))
 
 
 def test_a_sparse_tensor_of_the_network():

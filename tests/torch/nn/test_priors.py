@@ -434,6 +434,17 @@ def test_a_prior_that_holds_a_layer_of_the_network_to_convert():
     assert model[1].penalty.layer is model[0]
 
 
+def test_a_network_that_has_its_prior():
+    class Network(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.prior = torch.nn.Linear(3, 2), Hyper()
+
+    network = Network()
+    model = nn.to_variational(network, modules=[torch.nn.Linear], penalty=network.prior)
+    assert model.layer.penalty is model.prior
+
+
 def test_a_sample_of_a_network_whose_prior_has_variational_layers():
     model = nn.to_variational(torch.nn.Linear(3, 2), penalty=Hyper())
     assert type(nn.to_sample(model)) is torch.nn.Linear

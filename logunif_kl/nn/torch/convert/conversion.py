@@ -109,12 +109,17 @@ def priors(model: torch.nn.Module) -> set[torch.nn.Module]:
     found = {each for each in penalties if isinstance(each, torch.nn.Module)}
     if not found:
         return found
+    return {module for penalty in found for module in penalty.modules()} - _without(model, found)
+
+
+def _without(model: torch.nn.Module, left_out: set[torch.nn.Module]) -> set[torch.nn.Module]:
+    """Return the modules of a model, but not some, nor those that only they have."""
     own, left = {model}, [model]
     while left:
-        parts = {*left.pop().children()} - own - found
+        parts = {*left.pop().children()} - own - left_out
         own |= parts
         left += parts
-    return {module for penalty in found for module in penalty.modules()} - own
+    return own
 
 
 def _own(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module, list[Tensor]]]:
@@ -154,7 +159,7 @@ def _is_matrix(parameters: Sequence[Tensor]) -> bool:
 def copied(model: torch.nn.Module, options: Mapping[str, Any]) -> torch.nn.Module:
     """Copy a model, but not what the layers will share with those that are variational already."""
     shared = {id(each): each for each in options.values() if each is not None}
-    own = {*model.modules()} - priors(model)
+    own = _without(model, {x for x in options.values() if isinstance(x, torch.nn.Module)})
     parts = held([*options.values()], objects=True)
     modules = (x for each in parts if isinstance(each, torch.nn.Module) for x in each.modules())
     if not own.isdisjoint(modules):

@@ -45,7 +45,7 @@ class Activation(fx.Proxy):
 
     def __getattr__(self, name: str) -> Any:
         """Remember what the code asks for, such as ``x.dtype``, which `is` compares in silence."""
-        found = fx.proxy.Attribute(self, name)
+        found = _Attribute(self, name)
         if not name.startswith("__") and not callable(getattr(torch.Tensor, name, None)):
             tracer: Any = self.tracer
             tracer.asked.append(found)
@@ -60,6 +60,12 @@ class Activation(fx.Proxy):
             return self.tracer.iter(self)
         unpacked: Any = self
         return iter([unpacked[i] for i in range(step.argval)])
+
+
+class _Attribute(fx.proxy.Attribute):
+    """An attribute of an activation, such as its shape, which may be unpacked."""
+
+    __iter__ = Activation.__iter__
 
 
 def _in_place(name: str) -> Any:

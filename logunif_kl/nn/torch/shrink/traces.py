@@ -4,23 +4,20 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import inspect
-import weakref
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
 
-import torch
 from torch import fx, nn
 
 from ..hooks import copies
-from .activations import Activation
 from .code import compares, loads, reads_module
 from .random_state import OwnRandomState
-from .state import state
+from .state import repeats, state, unchanged
+from .tracer import Tracer, observed
 
 
 class Part(NamedTuple):
@@ -65,95 +62,8 @@ class Part(NamedTuple):
         return found
 
 
-class _Tracer(fx.Tracer):
-    """Record the calls of modules and functions in a graph.
-
-    `fx.Tracer.trace` would replace ``Module.__call__`` in all threads. Instead, the modules of a
-    copy record their calls, and `torch.fx.Proxy` objects take the place of its parameters.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.graph = fx.Graph(tracer_cls=_Tracer)
-        self.tensor_attrs = {}
-        self.made: list[weakref.ref[fx.Proxy]] = []
-        self.asked: list[Any] = []
-        """Attributes of activations that are not methods."""
-        self.branched = False
-        """Whether the code asked for numbers, perhaps within a ``try`` that hides the error."""
-
-    def create_arg(self, a: Any) -> Any:
-        if issubclass(type(a), fx.Proxy):
-            return a.node
-        if isinstance(a, torch.Tensor):
-            # By its content, which may be the size of a layer.
-            return self.create_node("get_attr", f"_constant_{_hash(a)}", (), {})
-        return super().create_arg(a)
-
-    def to_bool(self, obj: fx.Proxy) -> bool:
-        self.branched = True
-        return super().to_bool(obj)
-
-    def iter(self, obj: fx.Proxy) -> Iterator[Any]:
-        self.branched = True
-        return super().iter(obj)
-
-    def proxy(self, node: fx.Node) -> fx.Proxy:
-        found = Activation(node, self)
-        self.made.append(weakref.ref(found))
-        return found
-
-    def attributes(self, model: nn.Module, layers: set[str]) -> dict[int, Any]:
-        """Return proxies of the tensors of a model, by their `id`.
-
-        These are parameters, buffers, and the weights of layers that hooks compute.
-        """
-        named = [*model.named_parameters(), *model.named_buffers()]
-        for path in sorted(layers):
-            given = model.get_submodule(path).__dict__.items()
-            named += [(f"{path}.{k}", v) for k, v in given if isinstance(v, torch.Tensor)]
-        found: dict[int, Any] = {
-            id(x): self.create_proxy("get_attr", name, (), {}) for name, x in named
-        }
-        for _, x in named:
-            found[id(x)]._is_param = isinstance(x, nn.Parameter)
-        return found
-
-    def watch(self, model: nn.Module, layers: set[str], deep: bool) -> None:
-        """Let the modules of a copied model record their calls.
-
-        Record what happens within `torch.nn.Sequential` and, if `deep`, within modules of other
-        packages.
-        """
-        for path, module in model.named_modules():
-            if path and (path in layers or observed(module) or self._is_whole(module, deep)):
-                call = partial(self._call, path)
-                module.__dict__["forward"] = call
-                forward = module._forward_pre_hooks, module._forward_hooks
-                for hooks in (*forward, module._backward_pre_hooks, module._backward_hooks):
-                    hooks.clear()
-
-    def _call(self, path: str, *args: Any, **kwargs: Any) -> fx.Proxy:
-        return self.create_proxy("call_module", path, args, kwargs)
-
-    def _is_whole(self, module: nn.Module, deep: bool) -> bool:
-        if type(module) is nn.Sequential:
-            return False
-        ours = type(module).__module__.startswith("logunif_kl.")
-        return not deep or ours or self.is_leaf_module(module, "")
-
-
 def _asks_for_kind(node: fx.Node) -> bool:
     return node.target is getattr and node.args[1] in ("dtype", "device")
-
-
-def _hash(constant: torch.Tensor) -> str:
-    constant = constant.detach()
-    found = hashlib.sha256(f"{constant.dtype} {tuple(constant.shape)}".encode())
-    parts = (constant._indices(), constant._values()) if constant.is_sparse else (constant,)
-    for each in parts:
-        found.update(each.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
 
 
 def evaluated(model: nn.Module) -> tuple[nn.Module, set[int]]:
@@ -284,7 +194,7 @@ _ANY = object()
 
 def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any]) -> fx.Graph | None:
     """Trace a model, or return None if it branches on an activation, or something keeps one."""
-    tracer = _Tracer()
+    tracer = Tracer()
     attributes = tracer.attributes(model, names)
     # A copy of the structure, because the forward may keep what it computes.
     memo = {**copies(model), **attributes}
@@ -294,13 +204,36 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
     tracer.root = same
     tracer.watch(same, names, deep)
     copied = [x for key, x in memo.items() if key not in attributes]
-    before = state(copied)
+    whole = [x for x in copied if "forward" in getattr(x, "__dict__", ())]
+    forward, before, of_whole = _forward(same), state(copied), state(whole)
+    nodes = _call(tracer, forward, given)
+    if nodes is None or not unchanged(of_whole, state(whole)):
+        return None  # A part that is called as a whole would be traced in another state.
+    after = state(copied)
+    if not unchanged(before, after):
+        again = _call(tracer, forward, given)
+        if again is None or not unchanged(after, state(copied)) or not repeats(nodes, again):
+            return None  # The next call computes something else.
+        for node in reversed(again):
+            tracer.graph.erase_node(node)
+    given_alone = (x for x in tracer.graph.nodes if x.op == "placeholder" and not x.users)
+    if compares(forward) or any(loads(forward, str(node.target)) for node in given_alone):
+        return None  # The code may have asked with `is` or a dict what the argument is.
+    for node in reversed(tracer.graph.nodes):
+        if node.op == "get_attr" and not node.users:
+            tracer.graph.erase_node(node)
+    return tracer.graph
+
+
+def _call(
+    tracer: Tracer, forward: Callable[..., Any], given: dict[str, Any]
+) -> list[fx.Node] | None:
+    """Record a call, or return None if it branches on an activation, or something keeps one."""
+    start, kept = len(tracer.graph.nodes), len(tracer.made)
     given = copy.deepcopy(given, {id(_ANY): _ANY})  # It may keep activations, too.
     args: list[Any] = []
     options: dict[str, Any] = {}
     value: Any = None
-    kept = len(tracer.made)
-    forward = _forward(same)
     for name, parameter in inspect.signature(forward).parameters.items():
         value = given.get(name, _ANY)
         if value is _ANY:
@@ -313,29 +246,8 @@ def _graph(model: nn.Module, names: set[str], deep: bool, given: dict[str, Any])
         output: Any = forward(*args, **options)
     tracer.create_node("output", "output", (tracer.create_arg(output),), {})
     del value, args, options, output
-    if state(copied) != before:
-        return None  # The next call may compute something else.
     tracer.branched |= any(x._node is None or not x._node.users for x in tracer.asked)
     tracer.asked.clear()
     if tracer.branched or any(made() is not None for made in tracer.made[kept:]):
         return None
-    given_alone = (x for x in tracer.graph.nodes if x.op == "placeholder" and not x.users)
-    if compares(forward) or any(loads(forward, str(node.target)) for node in given_alone):
-        return None  # The code may have asked with `is` or a dict what the argument is.
-    for node in reversed(tracer.graph.nodes):
-        if node.op == "get_attr" and not node.users:
-            tracer.graph.erase_node(node)
-    return tracer.graph
-
-
-def observed(module: Any) -> bool:
-    """Whether a hook or an assigned forward may read the inputs or outputs of a module.
-
-    Pruning hooks do not.
-    """
-    pruning = nn.utils.prune.BasePruningMethod
-    before = [h for h in module._forward_pre_hooks.values() if not isinstance(h, pruning)]
-    of_all = nn.modules.module
-    of_all_modules = of_all._global_forward_hooks or of_all._global_forward_pre_hooks
-    assigned = "forward" in vars(module)
-    return bool(before or module._forward_hooks or of_all_modules or assigned)
+    return [*tracer.graph.nodes][start:]
