@@ -1488,6 +1488,12 @@ def test_a_shape_that_is_unpacked():
     torch.testing.assert_close(compact(x), model(x))
 
 
+def test_a_module_that_no_forward_calls_and_that_holds_the_network():
+    model = Model(lambda self, x: self.b(torch.relu(self.a(x))))
+    model.loss = Holder([model])
+    assert len(nn.to_compact(model).a.weight) == 6
+
+
 def test_a_sparse_tensor_of_the_network():
     model, x = (
         Model(lambda self, x: self.b(torch.relu(self.a(self.adjacency @ x)))),

@@ -897,6 +897,14 @@ def test_a_partial_of_a_function_that_reads_the_module_that_holds_the_elbo():
     coder.elbo(x, x).loss.backward()
 
 
+def test_a_frozen_variational_network_that_a_log_likelihood_reads():
+    """The target of a Q network, whose KL no step changes."""
+    model, x = nn.VariationalLinear(4, 4), torch.randn(5, 4)
+    target = copy.deepcopy(model).requires_grad_(False).eval()
+    elbo = nn.ELBO(model, lambda output, y: nn.normal_log_likelihood(output, target(y)), 10)
+    elbo(x, x).loss.backward()
+
+
 def test_objects_that_a_log_likelihood_holds():
     elbo, x = nn.ELBO(nn.VariationalLinear(4, 4), Dead(), 10), torch.randn(5, 4)
     elbo(x, x).loss.backward()
@@ -989,6 +997,15 @@ def test_the_layers_of_a_likelihood_draw_noise_too(context):
     elbo(x, x).loss.backward()
     elbo.eval().requires_grad_(False)
     with context(elbo.model), pytest.warns(UserWarning, match=words):
+        elbo(x, x)
+
+
+def test_a_frozen_encoder_in_evaluation_mode():
+    encoder = nn.VariationalLinear(4, 3).requires_grad_(False).eval()
+    decode = lambda decoder, h, x: nn.normal_log_likelihood(decoder(h), x)  # noqa: E731
+    elbo, x = nn.ELBO(encoder, partial(decode, nn.VariationalLinear(3, 4)), 10), torch.randn(5, 4)
+    elbo(x, x).loss.backward()
+    with torch.no_grad(), pytest.warns(UserWarning, match="The model is in evaluation mode"):
         elbo(x, x)
 
 

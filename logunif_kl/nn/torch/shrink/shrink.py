@@ -87,15 +87,16 @@ def _not_followed(
         {id(x) for m in untraced if (m in layers) is own for x in _tensors(m)}
         for own in (True, False)
     )
-    held_apart = _held_apart(model, untraced)
+    # Untraced parts that are called may call their layers, too.
+    whole = [m for m in untraced if calls[id(m)] and m not in given]
+    inside = {id(each) for m in whole for each in m.modules()}
+    called = (m for m in untraced if calls[id(m)] or id(m) in inside)
+    held_apart = _held_apart(model, called)
     of_others |= held_apart
     hooked = {id(each) for each in read_by_hooks}
     for each in (*read_by_hooks, *(m for m in model.modules() if id(m) in held_apart)):
         if isinstance(each, nn.Module):
             hooked.update(map(id, each.modules()))
-    # Other code may call their layers, too.
-    whole = [m for m in untraced if calls[id(m)] and m not in given]
-    inside = {id(each) for m in whole for each in m.modules()}
     found = {}
     for module in given:
         elsewhere = of_others if module in layers else of_layers
@@ -126,14 +127,19 @@ class _Asked(dict[int, Any]):
         return super().get(key, default)
 
 
-def _held_apart(model: nn.Module, untraced: Iterable[nn.Module]) -> set[int]:
-    """Return the `id` of modules and tensors that other modules hold without registering them.
+def _held_apart(model: nn.Module, modules: Iterable[nn.Module]) -> set[int]:
+    """Return the `id` of modules and tensors that modules hold without registering them.
 
-    They are what `copy.deepcopy` would copy for the attributes of those modules.
+    They are what `copy.deepcopy` would copy for the attributes of these modules, and of the modules
+    that they hold.
     """
-    known = (*model.modules(), *model.parameters(), *model.buffers())
-    asked, found = _Asked({**copies(model), **{id(x): x for x in known}}), set[int]()
-    for module in untraced:
+    every = (*model.modules(), *model.parameters(), *model.buffers())
+    known: dict[int, Any] = {id(x): x for x in every}
+    asked, found = _Asked({**copies(model), **known}), set[int]()
+    left = [*modules]
+    seen = {*left}
+    while left:
+        module = left.pop()
         asked.ids.clear()
         registered = "_modules", "_parameters", "_buffers"
         for value in (x for k, x in vars(module).items() if k not in registered):
@@ -141,8 +147,13 @@ def _held_apart(model: nn.Module, untraced: Iterable[nn.Module]) -> set[int]:
                 copy.deepcopy(value, asked)
             except Exception:  # a lock, or a part of a ScriptModule
                 asked.ids.update(map(id, held(value, objects=True)))
-        found |= asked.ids - {id(module), *map(id, _tensors(module))}
-    return found.intersection(map(id, known))
+        new = asked.ids.intersection(known) - {id(module), *map(id, _tensors(module))}
+        found |= new
+        held_modules = (known[each] for each in new if isinstance(known[each], nn.Module))
+        more = {part for each in held_modules for part in each.modules()} - seen
+        left += more
+        seen |= more
+    return found
 
 
 def _tensors(module: nn.Module) -> list[nn.Parameter]:

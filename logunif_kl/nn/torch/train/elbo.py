@@ -22,7 +22,7 @@ from ..predict.inputs import call, logits_of
 from ..predict.sampling import changing
 from ..variances import single
 from ..weights.models import gaussians, neg_kl
-from .likelihood import Reached, check_pairs, checked, draws, is_silent
+from .likelihood import Reached, check_pairs, checked, is_silent
 from .partial import refuse_loss, registered
 
 Tensor = torch.Tensor
@@ -268,7 +268,7 @@ class ELBO(torch.nn.Module):
         penalty = neg_kl(self)
         reached.check_penalty(penalty)
         value = likelihood + weight * penalty
-        if not draws(self.model, isinstance(output, Moments)):
+        if is_silent(self.model, value.requires_grad, isinstance(output, Moments)):
             _refuse_means("The model", value, reached.level)
         elif is_silent(self.log_likelihood, value.requires_grad):
             _refuse_means("The module of log_likelihood", value, reached.level)

@@ -42,27 +42,18 @@ def checked(each: Any, dataset_size: int) -> Tensor:
     return each
 
 
-def draws(part: torch.nn.Module, moments: bool = False) -> bool:
-    """Whether variational layers draw noise, or there are none but those of a `VBP`.
+def is_silent(part: Any, training: bool, moments: bool = False) -> bool:
+    """Whether no variational layer draws noise, of those that are in no `VBP`.
 
-    Without a `VBP`, `moments` can be computed of layers that draw none.
+    In `training`, frozen layers may be meant to have no noise. Without a `VBP`, `moments` can be
+    computed of layers that draw none.
     """
-    found = [each for each in part.modules() if isinstance(each, VBP)]
-    if moments and not found:
-        return True
+    every = [*part.modules()] if isinstance(part, torch.nn.Module) else []
+    found = [each for each in every if isinstance(each, VBP)]
     inside = {each for vbp in found for each in vbp.modules()}
-    layers = [m for m in part.modules() if isinstance(m, VariationalModule) and m not in inside]
-    return not layers or any(each._lk_draws for each in layers)
-
-
-def is_silent(function: Any, training: bool) -> bool:
-    """Whether no variational layer of a log-likelihood draws noise.
-
-    In `training`, frozen layers may be a part of the likelihood that has no noise.
-    """
-    if not isinstance(function, torch.nn.Module) or draws(function):
+    layers = [m for m in every if isinstance(m, VariationalModule) and m not in inside]
+    if (moments and not found) or not layers or any(each._lk_draws for each in layers):
         return False
-    layers = (each for each in function.modules() if isinstance(each, VariationalModule))
     return not training or any(x.requires_grad for layer in layers for x in layer.parameters())
 
 

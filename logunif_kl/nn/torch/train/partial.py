@@ -126,7 +126,9 @@ def _warn_of_left_out(function: Any, model: torch.nn.Module) -> bool:
     own = {*model.modules()}
     for name, value in reads(function, set(), model):
         parts = {*value.modules()} if isinstance(value, torch.nn.Module) else set()
-        if model not in parts and any(isinstance(each, VariationalModule) for each in parts - own):
+        layers = (each for each in parts - own if isinstance(each, VariationalModule))
+        trained = (x.requires_grad for layer in layers for x in layer.parameters())
+        if model not in parts and any(trained):
             warnings.warn(
                 f"log_likelihood runs {name}, whose variational layers are not those of the model, "
                 "so the bound leaves out their KL: pass functools.partial of a function that takes "
