@@ -29,7 +29,8 @@ class Prior(Protocol):
     Each value must depend on its own weight alone, and not on a mean over the layer: the arrays may
     be some rows of an embedding, which leave out `padding_idx`, and may have other numbers in the
     place of pruned weights, whose values are not counted. To learn the scale of a prior, make it a
-    module with parameters.
+    module with parameters. Variational layers of such a module count in the KL and draw samples, as
+    those of a hierarchical prior need: hold the posterior of an earlier task as tensors.
 
     A class need not inherit from this protocol. Make the object immutable, such as a frozen
     dataclass, because copies of a layer share it.

@@ -204,7 +204,7 @@ def _warn_of_closures(model: torch.nn.Module) -> None:
                 why = (
                     "is a function whose closure or default arguments hold a part of the model. "
                     "Copying a model copies neither",
-                    "make the function a method",
+                    "make the function a method, or assign it to the copy",
                 )
             elif attribute != "_flat_weight_refs" and any(id(x) in own for x in weakly):
                 why = (

@@ -1494,6 +1494,20 @@ def test_a_module_that_no_forward_calls_and_that_holds_the_network():
     assert len(nn.to_compact(model).a.weight) == 6
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_units_of_a_compiled_network(whole):
+    torch.manual_seed(0)
+    model, x = Model(lambda self, x: self.b(torch.relu(self.a(x)))), torch.randn(3, 5)
+    if whole:
+        given: torch.nn.Module = torch.compile(model, backend="eager")
+    else:
+        given = torch.nn.Sequential(torch.compile(model, backend="eager"), torch.nn.Linear(6, 2))
+    compact = nn.to_compact(given)
+    layers = [each for each in compact.modules() if isinstance(each, torch.nn.Linear)]
+    assert len(layers[0].weight) == 6
+    torch.testing.assert_close(compact(x), given(x))
+
+
 def test_a_sparse_tensor_of_the_network():
     model, x = (
         Model(lambda self, x: self.b(torch.relu(self.a(self.adjacency @ x)))),

@@ -216,17 +216,22 @@ def warn_of_optimizers(model: torch.nn.Module) -> None:
         for module in gaussian
         for weight in module._lk_weights()
     ]
+    found: dict[str, set[int]] = {}
     for path, module in model.named_modules():
         for name, value in vars(module).items():
-            parts = (each for each in held(value, objects=True))
-            for each in (each for each in parts if isinstance(each, torch.optim.Optimizer)):
-                trained = {id(x) for group in each.param_groups for x in group["params"]}
-                if any(trained & means and not trained & variances for means, variances in pairs):
-                    warnings.warn(
-                        f"{name!r} of {shown_name(path)} holds an optimizer that was made before "
-                        "the conversion, and does not train the new variances: make it anew",
-                        stacklevel=3,
-                    )
+            for each in held(value, objects=True):
+                if isinstance(each, torch.optim.Optimizer):
+                    own = {id(x) for group in each.param_groups for x in group["params"]}
+                    found.setdefault(f"{name!r} of {shown_name(path)}", set()).update(own)
+    trained = set().union(*found.values())
+    left = [means for means, variances in pairs if trained & means and not trained & variances]
+    for name, own in found.items():
+        if any(own & means for means in left):
+            warnings.warn(
+                f"{name} holds an optimizer that was made before the conversion, and does not "
+                "train the new variances: make it anew",
+                stacklevel=3,
+            )
 
 
 def _held(module: torch.nn.Module) -> Iterator[int]:

@@ -16,7 +16,7 @@ from ..hooks import copies, held, is_mask
 from .kinds import NOT_FOLLOWED, dead_heads, fixed, slotted
 from .reader import Reader
 from .slots import Slotted, Tensors
-from .traces import Part
+from .traces import Part, compiled
 from .units import Array
 
 
@@ -88,6 +88,7 @@ def _not_followed(
         for own in (True, False)
     )
     # Untraced parts that are called may call their layers, too.
+    untraced = {m for m in untraced if compiled(m) is None}
     whole = [m for m in untraced if calls[id(m)] and m not in given]
     inside = {id(each) for m in whole for each in m.modules()}
     called = (m for m in untraced if calls[id(m)] or id(m) in inside)

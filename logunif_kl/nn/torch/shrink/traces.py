@@ -88,6 +88,10 @@ def parts(
     A module whose code cannot be traced, or which has a hook that reads it or a ``__call__`` of its
     own, may do anything with the modules inside.
     """
+    inner = compiled(model)
+    if inner is not None:
+        yield from parts(inner, layers, training, f"{name}._orig_mod".lstrip("."))
+        return
     names = {path for path, module in model.named_modules() if module in layers}
     hooks = (*model._forward_pre_hooks.values(), *model._forward_hooks.values())
     traced = isinstance(model, fx.GraphModule)  # It has a ``__call__`` that calls this of a module.
@@ -103,6 +107,12 @@ def parts(
     for path in sorted(targets - names):
         inner = f"{name}.{path}".lstrip(".")
         yield from parts(model.get_submodule(path), layers, training, inner)
+
+
+def compiled(model: nn.Module) -> Any:
+    """Return what a wrapper of `torch.compile` calls, or None."""
+    hooks = model._forward_pre_hooks or model._forward_hooks
+    return None if hooks else getattr(model, "_orig_mod", None)
 
 
 def _feed_forward(layer: Any, x: Any) -> Any:

@@ -124,23 +124,19 @@ class Reached:
     def _check(self, what: str, value: Tensor, so: str) -> None:
         if not self._asks or not value.requires_grad:
             return
-        parts = self._around()
-        fsdp = sys.modules.get("torch.distributed.fsdp")
-        if fsdp is not None:
-            sharded = fsdp.FSDPModule, fsdp.FullyShardedDataParallel
-            if any(isinstance(each, sharded) for each in parts):
-                return  # The parameters of a call are others.
-        inside = {*self._elbo.modules()}
         # A functional call has others, which may be computed from parameters.
         self._ends.update(x.grad_fn for x in self._elbo.parameters())
-        own = self._known | {
-            id(each)
-            for module in parts
-            if module in inside or not isinstance(module, VariationalModule)
-            for each in module.parameters(recurse=False)
-        }
+        own = self._known | {id(x) for x in self._elbo.parameters()}
         for leaf in _leaves(value, self._ends):
-            if isinstance(leaf, torch.nn.Parameter) and id(leaf) not in own:
+            if not isinstance(leaf, torch.nn.Parameter) or id(leaf) in own:
+                continue
+            for function in (self._near, self._far):  # The second may follow a whole data set.
+                if id(leaf) not in own:
+                    parts = self._around(function())
+                    if _sharded(parts):
+                        return  # The parameters of a call are others.
+                    own |= self._of(parts)
+            if id(leaf) not in own:
                 self._asks = False
                 self._elbo.__dict__["_lk_checked"] = self._elbo._lk_checked[0], -1 << 62
                 warnings.warn(
@@ -150,18 +146,41 @@ class Reached:
                 )
                 return
 
-    def _around(self) -> set[torch.nn.Module]:
-        """Return the modules of the ELBO, and of modules that hold it, as far as they are known."""
-        elbo, function = self._elbo, self._elbo.log_likelihood
-        functions, read = [function], list[Any]()
-        if isinstance(function, torch.nn.Module):
-            read += [vars(each) for each in function.modules()]
-            functions = [*getattr(function, "_constants", {}).values()]  # those of a partial
-        read += [x for each in functions for _, x in reads(each, set())]
-        known = [*held([elbo, function, read], objects=True)]
+    def _of(self, parts: Iterable[torch.nn.Module]) -> set[int]:
+        """Return the `id` of the parameters of modules around the ELBO whose KL it needs not."""
+        return {
+            id(each)
+            for module in parts
+            if not isinstance(module, VariationalModule)
+            for each in module.parameters(recurse=False)
+        }
+
+    def _near(self) -> list[Any]:
+        """Return what the log-likelihood reads."""
+        function = self._elbo.log_likelihood
+        is_module = isinstance(function, torch.nn.Module)
+        functions = [*getattr(function, "_constants", {}).values()] if is_module else [function]
+        return [function, *(x for each in functions for _, x in reads(each, set()))]
+
+    def _far(self) -> list[Any]:
+        """Return what its modules hold, too, without registering it."""
+        function = self._elbo.log_likelihood
+        modules = function.modules() if isinstance(function, torch.nn.Module) else ()
+        return [*self._near(), *map(vars, modules)]
+
+    def _around(self, read: list[Any]) -> set[torch.nn.Module]:
+        """Return the modules of the ELBO, and of modules that hold it, of those that it reads."""
+        known = [*held([self._elbo, read], objects=True)]
         known += [each for x in known for each in referred(x)]
         modules = (x for x in known if isinstance(x, torch.nn.Module))
-        return {part for outer in modules if elbo in outer.modules() for part in outer.modules()}
+        around = (outer for outer in modules if self._elbo in outer.modules())
+        return {part for outer in around for part in outer.modules()}
+
+
+def _sharded(parts: Iterable[torch.nn.Module]) -> bool:
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    kinds = () if fsdp is None else (fsdp.FSDPModule, fsdp.FullyShardedDataParallel)
+    return any(isinstance(each, kinds) for each in parts)
 
 
 def _leaves(value: Tensor, ends: Iterable[Any]) -> Iterator[Any]:
