@@ -210,6 +210,7 @@ HELD = {
             "_numba/__init__.py",
             "nn/torch/noise/recomputation.py",
             "nn/torch/noise/undrawn.py",
+            "nn/torch/shrink/state.py",
         },
         # Of functions of libtorch, and of the loops of the ufuncs.
         r"ctypes|__dlpack_c_exchange_api__": {"_numba/__init__.py", "torch/_kernels.py"},

@@ -16,6 +16,7 @@ from functools import partial
 from types import FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn.utils import parametrize, prune
 from torch.nn.utils.prune import BasePruningMethod
@@ -131,7 +132,7 @@ def own_parameters(module: Any, name: str) -> list[Any]:
     return [each for each in beside if each is not None]
 
 
-_PLAIN = (bool, int, float, complex, str, bytes)
+_PLAIN = (bool, int, float, complex, str, bytes, np.generic)
 
 
 def held(value: Any, objects: bool = False) -> Iterator[Any]:

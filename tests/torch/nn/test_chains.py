@@ -1289,6 +1289,11 @@ class Unregistered(torch.nn.Module):
         return self.layer.weight
 
 
+def _shared(layer):
+    layer.registry = Keeper(layer)
+    return layer.registry
+
+
 def _held(what, rows):
     class Held(torch.nn.Module):
         def __init__(self):
@@ -1354,6 +1359,7 @@ HOLDERS = {
             "object that holds the layer": Keeper,
             "list in a module that is not registered": lambda layer: [Unregistered(layer)],
             "keys": lambda layer: {layer: 1.0},
+            "object that the layer has, too": lambda layer: _shared(layer),
         }.items()
     },
 }
@@ -1506,6 +1512,21 @@ def test_units_of_a_compiled_network(whole):
     layers = [each for each in compact.modules() if isinstance(each, torch.nn.Linear)]
     assert len(layers[0].weight) == 6
     torch.testing.assert_close(compact(x), given(x))
+
+
+def test_a_part_that_a_user_calls_like_that_of_a_compiled_network():
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self._orig_mod = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Linear(8, 6))
+            torch.nn.init.zeros_(self._orig_mod[1].weight)
+
+        def forward(self, x):
+            return self._orig_mod[1](self._orig_mod[0](x).sigmoid()) + self._orig_mod[0](x).sum()
+
+    model, x = Scaled(), torch.randn(3, 5)
+    compact = nn.to_compact(model)
+    torch.testing.assert_close(compact(x), model(x))
 
 
 def test_a_sparse_tensor_of_the_network():

@@ -383,17 +383,28 @@ def test_variational_layers_of_a_prior_are_not_pruned():
 class Wide:
     """N(0, variance), without an ``__eq__``."""
 
-    def __init__(self, variance):
-        self.variance = [variance]
+    def __init__(self, variance, make=float):
+        self.variance, self.given, self.parent = variance, make(variance), self
 
     def neg_kl(self, mu, log_sigma2):
-        ratio = log_sigma2 - math.log(self.variance[0])
-        return -0.5 * (mu * mu / self.variance[0] + ratio.exp() - 1.0 - ratio)
+        ratio = log_sigma2 - math.log(self.variance)
+        return -0.5 * (mu * mu / self.variance + ratio.exp() - 1.0 - ratio)
 
 
-def test_tied_layers_have_equal_priors():
+@pytest.mark.parametrize(
+    "make",
+    [
+        float,
+        lambda x: torch.full((2,), x),
+        lambda x: np.full(2, x),
+        lambda x: [Wide(x)],
+        lambda x: {"of": (Wide(x), 1.0)},
+    ],
+)
+def test_tied_layers_have_equal_priors(make):
     def tied(*variances):
-        one, two = (nn.VariationalLinear(3, 3, penalty=Wide(each)) for each in variances)
+        priors = [Wide(1.0, lambda _, each=each: make(each)) for each in variances]
+        one, two = (nn.VariationalLinear(3, 3, penalty=each) for each in priors)
         two.weight, two.log_sigma2 = one.weight, one.log_sigma2
         return torch.nn.Sequential(one, two)
 
@@ -428,7 +439,7 @@ def test_a_layer_of_the_network_that_a_prior_holds():
 def test_a_prior_that_holds_a_layer_of_the_network_to_convert():
     model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
     prior, last = Centre(model[0]), lambda name, _: name == "1"
-    with pytest.raises(TypeError, match="the penalty holds a part of the model, and a copy"):
+    with pytest.warns(UserWarning, match="^the penalty holds a part of the model, and the copy"):
         nn.to_variational(model, modules=last, penalty=prior)
     model = nn.to_variational(model, modules=last, penalty=prior, inplace=True)
     assert model[1].penalty.layer is model[0]

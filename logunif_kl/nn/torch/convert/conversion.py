@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch.nn.parameter import is_lazy
+from torch.optim.lr_scheduler import LRScheduler
 
 from ...._display import Table, Tabular, shown_few
 from ..arguments import REMOVE_PARAMETRIZATIONS, check_module, shown_name
@@ -159,13 +160,12 @@ def _is_matrix(parameters: Sequence[Tensor]) -> bool:
 def copied(model: torch.nn.Module, options: Mapping[str, Any]) -> torch.nn.Module:
     """Copy a model, but not what the layers will share with those that are variational already."""
     shared = {id(each): each for each in options.values() if each is not None}
-    own = _without(model, {x for x in options.values() if isinstance(x, torch.nn.Module)})
-    parts = held([*options.values()], objects=True)
-    modules = (x for each in parts if isinstance(each, torch.nn.Module) for x in each.modules())
-    if not own.isdisjoint(modules):
-        raise TypeError(
-            "the penalty holds a part of the model, and a copy of the model would have another: "
-            "pass inplace=True"
+    given = {x for x in options.values() if isinstance(x, torch.nn.Module)}
+    if not _without(model, given).isdisjoint(part for each in given for part in each.modules()):
+        warnings.warn(
+            "the penalty holds a part of the model, and the copy has another: pass inplace=True so "
+            "that both are one, or give the penalty a copy.deepcopy of that part",
+            stacklevel=4,
         )
     try:
         return copy.deepcopy(model, {**copies(model), **shared})
@@ -212,19 +212,24 @@ def warn_of_optimizers(model: torch.nn.Module) -> None:
     """Warn of modules that hold an optimizer of means, which does not have their variances."""
     gaussian = [m for m in model.modules() if isinstance(m, VariationalModule)]
     pairs = [
-        [{id(own) for own in weight.sources(name)} for name in (weight.name, weight.parameters[0])]
+        [
+            {id(own) for own in weight.sources(name) if own.requires_grad}
+            for name in (weight.name, weight.parameters[0])
+        ]
         for module in gaussian
         for weight in module._lk_weights()
     ]
     found: dict[str, set[int]] = {}
     for path, module in model.named_modules():
         for name, value in vars(module).items():
-            for each in held(value, objects=True):
+            for each in held(value):
+                each = getattr(each, "optimizer", each) if isinstance(each, LRScheduler) else each
                 if isinstance(each, torch.optim.Optimizer):
-                    own = {id(x) for group in each.param_groups for x in group["params"]}
+                    groups = getattr(each, "param_groups", ())
+                    own = {id(x) for group in groups for x in group["params"]}
                     found.setdefault(f"{name!r} of {shown_name(path)}", set()).update(own)
     trained = set().union(*found.values())
-    left = [means for means, variances in pairs if trained & means and not trained & variances]
+    left = [m for m, variances in pairs if variances and trained & m and not trained & variances]
     for name, own in found.items():
         if any(own & means for means in left):
             warnings.warn(

@@ -103,8 +103,7 @@ def to_variational(
         If `model` is not a module, or is in a `DistributedDataParallel` or sharded by FSDP; if
         `modules` or `parameters` is neither of its types; if a weight is not real, or a hook
         computes it (`torch.nn.utils.weight_norm`, `spectral_norm`, `prune`); if all layers have
-        parametrizations; if a ``forward`` was assigned to a layer; if `penalty` holds a part of the
-        model, of which `inplace=False` would make a copy.
+        parametrizations; if a ``forward`` was assigned to a layer.
     ValueError
         If there is no layer to convert, all layers are variational already, an Embedding has
         `max_norm` or `sparse` or would have scales or groups (exclude it with `modules`), a chosen

@@ -70,18 +70,18 @@ def to_sparse(
         something else reads them, such as layer normalisation, softmax or attention, or if an
         activation is kept. Inputs need a batch dimension, and `BatchNorm1d` after a linear layer
         needs two dimensions.
-        All units stay in a module that takes ``*args``, branches on an activation, changes its own
-        attributes, such as a counter of calls, has a hook that reads the module, or cannot be traced for another reason, and in its parts, which it may use
-        in any way. If it calls a part as a whole, convert this part: ``model.net =
-        to_sparse(model.net)``. Pass False if other code runs a part of the network or reads hidden
-        activations, if dropout is on in the result, as in `predict`, which would not drop the
-        constants, or if the forward draws a random number that is no tensor, as in
-        ``torch.rand(1).item()``, reads another state that may change and is no tensor, such
-        as a global variable, the environment, a number that a part computes, or the modes of
-        autograd and autocast, compares
-        ``type(...)`` of an activation, catches an error of an argument, or asks for the type or
-        identity of an argument or of its entries, as in ``batch["y"] is None``, and also computes
-        with it, which a trace does not see.
+        All units stay in a module that takes ``*args``, branches on an activation, has a hook that
+        reads the module, changes its own attributes so that the next call computes something else,
+        such as a counter of calls, or cannot be traced for another reason. They also stay in its
+        parts, which it may use in any way. If it calls a part as a whole, convert this part:
+        ``model.net = to_sparse(model.net)``.
+        Pass False if other code runs a part of the network or reads hidden activations, or if
+        dropout is on in the result, as in `predict`, which would not drop the constants. Pass it,
+        too, if the forward computes with what a trace does not see: a random Python number, as in
+        ``torch.rand(1).item()``; a state that may change, such as a global variable, the
+        environment, a number that a part computes, or the modes of autograd and autocast;
+        ``type(...)`` of an activation; an error of an argument that it catches; the type or
+        identity of an argument or of its entries, as in ``batch["y"] is None``.
         `sparsity` of the result does not count weights of removed units, but ``sparsity(model,
         threshold)`` does.
     max_density : float

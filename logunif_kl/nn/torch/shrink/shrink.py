@@ -136,14 +136,18 @@ def _held_apart(model: nn.Module, modules: Iterable[nn.Module]) -> set[int]:
     """
     every = (*model.modules(), *model.parameters(), *model.buffers())
     known: dict[int, Any] = {id(x): x for x in every}
-    asked, found = _Asked({**copies(model), **known}), set[int]()
+    memo, found = {**copies(model), **known}, set[int]()
     left = [*modules]
     seen = {*left}
+    registered = "_modules", "_parameters", "_buffers"
+    plain = bool, int, float, str
     while left:
         module = left.pop()
-        asked.ids.clear()
-        registered = "_modules", "_parameters", "_buffers"
-        for value in (x for k, x in vars(module).items() if k not in registered):
+        values = [x for k, x in vars(module).items() if k not in registered]
+        values = [x for x in values if not (x is None or isinstance(x, plain) or _is_empty(x))]
+        # Of its own, because what an object holds is asked for once.
+        asked = _Asked(memo if values else {})
+        for value in values:
             try:
                 copy.deepcopy(value, asked)
             except Exception:  # a lock, or a part of a ScriptModule
@@ -155,6 +159,10 @@ def _held_apart(model: nn.Module, modules: Iterable[nn.Module]) -> set[int]:
         left += more
         seen |= more
     return found
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, (dict, set)) and not value
 
 
 def _tensors(module: nn.Module) -> list[nn.Parameter]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from numbers import Number
 from typing import Any
 
+import numpy as np
 import torch
 from torch import fx
 
@@ -57,6 +59,8 @@ def _of(each: Any) -> list[Any]:
         found += [*each, *each.values()]
     elif isinstance(each, _SEQUENCES):
         found += each
+    elif isinstance(each, np.ndarray) and not each.dtype.hasobject:
+        found.append(zlib.crc32(np.ascontiguousarray(each).reshape(-1).view(np.uint8).data))
     elif not isinstance(each, torch.nn.Module):
         with suppress(Exception):  # It has a ``__deepcopy__`` of its own, such as a ScriptModule.
             found += _flat(each.__reduce_ex__(4))

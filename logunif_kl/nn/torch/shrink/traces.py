@@ -112,7 +112,9 @@ def parts(
 def compiled(model: nn.Module) -> Any:
     """Return what a wrapper of `torch.compile` calls, or None."""
     hooks = model._forward_pre_hooks or model._forward_hooks
-    return None if hooks else getattr(model, "_orig_mod", None)
+    kind = type(model)
+    wraps = kind.__name__ == "OptimizedModule" and kind.__module__.startswith("torch._dynamo.")
+    return getattr(model, "_orig_mod", None) if wraps and not hooks else None
 
 
 def _feed_forward(layer: Any, x: Any) -> Any:

@@ -95,9 +95,9 @@ class ELBO(torch.nn.Module):
         which an optimizer, a `DistributedDataParallel` or a ``prepare`` of accelerate needs to get
         instead of the ELBO. Parameters that a lambda or another function reads are left out: a
         warning tells of them, at the latest in one of the calls 1, 2, 4, 8... with gradients,
-        unless the ELBO is compiled, sharded by FSDP or in a transform of `torch.func`. Tensors that
-        are no `Parameter` are never told of. The sum of two bounds that
-        share layers counts their KL twice: pass ``kl_weight=0`` to one.
+        unless the ELBO is compiled, sharded by FSDP or in a transform of `torch.func`. It tells of
+        no plain tensors. The sum of two bounds that share layers counts their KL twice: pass
+        ``kl_weight=0`` to one.
     dataset_size : int
         N, the number of examples in the data set, such as ``len(train_set)``.
     kl_weight : float
@@ -142,6 +142,9 @@ class ELBO(torch.nn.Module):
     True
     """
 
+    _lk_asked: tuple[Any, int] = (None, 0)
+    """Of which state of the ELBO `Reached` has asked, and in how many calls."""
+
     def __init__(
         self,
         model: torch.nn.Module,
@@ -177,7 +180,7 @@ class ELBO(torch.nn.Module):
             self._modules.pop(name, None)
             value = registered(value, self.model)
         if name in ("model", "log_likelihood"):
-            self._lk_checked = None, 0
+            self._lk_asked = None, 0
         super().__setattr__(name, value)
 
     if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import torch
 
 from ...._errors import type_name
 from ....torch._internals import transformed
+from ..convert.conversion import priors
 from ..hooks import held, referred
 from ..predict.vbp import VBP
 from ..weights.weight import VariationalModule
@@ -50,7 +51,7 @@ def is_silent(part: Any, training: bool, moments: bool = False) -> bool:
     """
     every = [*part.modules()] if isinstance(part, torch.nn.Module) else []
     found = [each for each in every if isinstance(each, VBP)]
-    inside = {each for vbp in found for each in vbp.modules()}
+    inside = {each for vbp in found for each in vbp.modules()} | (priors(part) if every else set())
     layers = [m for m in every if isinstance(m, VariationalModule) and m not in inside]
     if (moments and not found) or not layers or any(each._lk_draws for each in layers):
         return False
@@ -62,7 +63,7 @@ def check_pairs(value: Tensor, given: Any, level: int) -> None:
     count, square = len(value), tuple(value.shape[:2])
     if torch.compiler.is_compiling() or count < 2 or square != (count, count):
         return
-    sizes = {n for x in held(given) if isinstance(x, Tensor) for n in x.shape[1:]}
+    sizes = {n for x in held(given, objects=True) if isinstance(x, Tensor) for n in x.shape[1:]}
     # The log-likelihood of the next token has one element less than there are tokens.
     if sizes.isdisjoint((count, count + 1)):
         warnings.warn(
@@ -90,9 +91,11 @@ class Reached:
         if torch.compiler.is_compiling() or not torch.is_grad_enabled() or transformed():
             return
         key = id(elbo), VariationalModule._lk_conversions
-        before, calls = elbo._lk_checked
+        before, calls = elbo._lk_asked
+        if before == id(elbo):
+            return  # It was told.
         calls = calls + 1 if before == key else 1
-        elbo.__dict__["_lk_checked"] = key, calls
+        elbo.__dict__["_lk_asked"] = key, calls
         self._asks = not calls & (calls - 1) and not getattr(elbo, "_is_replica", False)
 
     def begin(self, given: Any) -> None:
@@ -138,7 +141,7 @@ class Reached:
                     own |= self._of(parts)
             if id(leaf) not in own:
                 self._asks = False
-                self._elbo.__dict__["_lk_checked"] = self._elbo._lk_checked[0], -1 << 62
+                self._elbo.__dict__["_lk_asked"] = id(self._elbo), 0
                 warnings.warn(
                     f"{what} depends on a parameter of shape {tuple(leaf.shape)} that the ELBO "
                     f"does not have, so elbo.parameters() leaves it out, {so}",
@@ -147,7 +150,7 @@ class Reached:
                 return
 
     def _of(self, parts: Iterable[torch.nn.Module]) -> set[int]:
-        """Return the `id` of the parameters of modules around the ELBO whose KL it needs not."""
+        """Return the `id` of the parameters of modules around the ELBO that have no KL."""
         return {
             id(each)
             for module in parts

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from operator import is_not
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn import Parameter
 
@@ -258,16 +259,29 @@ def _check_same_divergence(first: str, weight: Weight, second: str, other: Weigh
             )
 
 
-def _differ(ours: Any, theirs: Any) -> bool:
+def _differ(ours: Any, theirs: Any, seen: set[tuple[int, int]] | None = None) -> bool:
     """Whether two options have another meaning, as far as they can be compared."""
-    if ours is theirs:
+    seen = set() if seen is None else seen
+    if ours is theirs or (id(ours), id(theirs)) in seen:
         return False
+    seen.add((id(ours), id(theirs)))
     if isinstance(ours, torch.nn.Module) or isinstance(theirs, torch.nn.Module):
         return True
     try:
-        if type(ours) is type(theirs) and getattr(type(ours), "__eq__", None) is object.__eq__:
-            one, other = vars(ours), vars(theirs)
-            return one.keys() != other.keys() or any(_differ(one[key], other[key]) for key in one)
+        if type(ours) is type(theirs):
+            if isinstance(ours, Tensor):
+                return not torch.equal(ours, theirs)
+            if isinstance(ours, np.ndarray):
+                return not np.array_equal(ours, theirs)
+            if isinstance(ours, (list, tuple)):
+                pairs = zip(ours, theirs, strict=False)
+                return len(ours) != len(theirs) or any(_differ(x, y, seen) for x, y in pairs)
+            is_dict = isinstance(ours, dict)
+            if is_dict or getattr(type(ours), "__eq__", None) is object.__eq__:
+                one, other = (ours, theirs) if is_dict else (vars(ours), vars(theirs))
+                return one.keys() != other.keys() or any(
+                    _differ(one[key], other[key], seen) for key in one
+                )
         return bool(ours != theirs)
     except (RuntimeError, TypeError, ValueError):  # of arrays, or there is no ``__dict__``
         return False
