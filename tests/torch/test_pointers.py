@@ -204,8 +204,8 @@ HELD = {
         r"kernels->": {"torch/c/work.h", OF_JAX},
     },
     "*.py": {
-        # Numba gives the kernels its arrays, a checkpoint tells noise apart by its address, a weight
-        # without noise refuses to give its address, and a trace compares that of a tensor.
+        # Numba gives the kernels its arrays, a checkpoint tells noise apart by its address, a
+        # weight without noise refuses to give its address, and a trace compares that of a tensor.
         r"data_ptr|buffer_pointer|from_address|cffi|_array_interface__": {
             "_numba/__init__.py",
             "nn/torch/noise/recomputation.py",
